@@ -171,7 +171,7 @@ def test_sums_at_places_hold_a_block_in_registers(width: int, dtype: Any, target
 def backward_of_norm(rows: int, cols: int, dtype: Any) -> Any:
     grad, x = on_device(rows, cols, dtype=dtype), on_device(rows, cols, dtype=dtype)
     kind = torch.float64 if dtype is torch.float64 else torch.float32
-    statistics = on_device(rows, dtype=kind), on_device(rows, dtype=kind)
+    statistics = [on_device(rows, dtype=kind) for _ in range(3)]
     return registry["layer_norm_backward"](grad, x, *statistics, on_device(cols, dtype=dtype))
 
 

@@ -156,6 +156,32 @@ def test_variances_and_deviations_on_a_device(shape_and_dims):
 
 
 @needs_triton
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_on_a_device(name, mean):
+    with torch.cuda.simulate(), torch.testing.checked():
+        _check_norm(name, mean, "cuda", 1e-6)
+
+
+@needs_triton
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_on_a_device_of_what_is_longer_than_a_tile(name):
+    with torch.cuda.simulate(), torch.testing.checked(), settings.block(16):
+        _check_norm(name, 1e6, "cuda", 1e-6)
+
+
+@needs_triton
+def test_layer_norms_of_rows_that_their_first_block_does_not_tell_of():
+    array = _numbers((3, 5000), 1e5)
+    array[:, :2000] -= 1e5
+    with torch.cuda.simulate(), settings.block(64):
+        found = F.layer_norm(torch.tensor(array, device="cuda"), (5000,)).cpu().numpy()
+    wide = array.astype(np.float64)
+    truth = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
+    assert np.linalg.norm(found - truth) / np.linalg.norm(truth) < 1e-6
+
+
+@needs_triton
 def test_variances_of_rows_that_are_cut_into_parts():
     """Each part has its state relative to the same first element."""
     array = _numbers((2, 3000), 1e6)

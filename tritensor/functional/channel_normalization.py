@@ -267,10 +267,10 @@ def _with_moments(
         return (_normalized(input, running_mean, running_var, weight, bias, eps),)  # type: ignore[arg-type]
     order = _order(input)
     if order is None:
-        out, mean, var = channel_norm(input, weight, bias, groups=None, eps=float(eps))
+        out, mean, var, _ = channel_norm(input, weight, bias, groups=None, eps=float(eps))
     else:  # (N, H, W, C) as rows of channels, whose result is in that order again
         rows = input.permute(order)
-        out, mean, var = channel_norm(rows.reshape(-1, shape[1]), weight, bias, groups=None, eps=float(eps))
+        out, mean, var, _ = channel_norm(rows.reshape(-1, shape[1]), weight, bias, groups=None, eps=float(eps))
         out = _channels_second(out.reshape(rows.shape))
     if running_mean is not None:
         track_statistics(running_mean, running_var, mean, var, momentum, shape[0] * prod(shape[2:]))  # type: ignore[arg-type]
@@ -299,7 +299,7 @@ def _normalized(
     scale: Any = 1.0 if weight is None else weight.reshape(shape)
     shift: Any = 0.0 if bias is None else bias.reshape(shape)
     rows = input if order is None else input.permute(order)
-    out = normalize_channels(rows, mean.reshape(shape), var.reshape(shape), scale, shift, eps=float(eps))
+    out = normalize_channels(rows, mean.reshape(shape), var.reshape(shape), scale, shift, 0.0, eps=float(eps))
     return called("NativeBatchNormBackward0", out if order is None else _channels_second(out))  # type: ignore[no-any-return]
 
 
@@ -335,7 +335,7 @@ def _instance_norm(
     if not use_input_stats:
         out = _normalized(input.contiguous(), running_mean, running_var, weight, bias, eps)  # type: ignore[arg-type]
         return called("ViewBackward0", out)  # type: ignore[no-any-return]
-    out, mean, var = channel_norm(input, _flat(weight), _flat(bias), groups=input.shape[1], eps=float(eps))
+    out, mean, var, _ = channel_norm(input, _flat(weight), _flat(bias), groups=input.shape[1], eps=float(eps))
     if running_mean is not None and (input.numel() or not len(input)):  # the mean of no example is nan
         count = prod(input.shape[2:])
         track_statistics(running_mean, running_var, mean.mean(0), var.mean(0), momentum, count)  # type: ignore[arg-type]

@@ -335,9 +335,10 @@ def _row_norm_backward(batch: Batch) -> tuple[Any, ...]:
     scaled = grad if weight is None else grad * (weight.unsqueeze(1) if batch.whole[-1] else weight)
     rows = [each.flatten(0, 1) for each in (scaled.to(grad.dtype), x, *statistics)]
     result = batch.split(batch(*rows, None)[0])
-    normal = (x - statistics[0].unsqueeze(2) if len(statistics) == 2 else x) * statistics[-1].unsqueeze(2)
+    columns = [each.unsqueeze(2) for each in statistics]
+    normal = x * columns[0] if len(columns) == 1 else (x - columns[0] - columns[2]) * columns[1]
     kinds = [grad.dtype if weight is None else weight.dtype] * 2
-    sums = [(grad * normal).sum(1), grad.sum(1)][: len(statistics)]
+    sums = [(grad * normal).sum(1), grad.sum(1)][: len(batch.operator.outputs) - 1]
     return result, *[each.to(kind) for each, kind in zip(sums, kinds, strict=False)]
 
 

@@ -57,7 +57,7 @@ class _Synchronized(Function):
         scale, shift = (
             missing if each is None else each.reshape(shape) for each, missing in ((weight, 1.0), (bias, 0.0))
         )
-        return normalize_channels(x, mean.reshape(shape), var.reshape(shape), scale, shift, eps=eps)  # type: ignore[no-any-return]
+        return normalize_channels(x, mean.reshape(shape), var.reshape(shape), scale, shift, 0.0, eps=eps)  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
@@ -67,7 +67,7 @@ class _Synchronized(Function):
         x, weight, mean, var, total = ctx.saved_tensors
         dims, shape = (0, *range(2, x.ndim)), (-1,) + (1,) * (x.ndim - 2)
         grad, wide = grad.to(mean.dtype), x.to(mean.dtype)
-        normal = normalize_channels(wide, mean.reshape(shape), var.reshape(shape), 1.0, 0.0, eps=ctx.eps)
+        normal = normalize_channels(wide, mean.reshape(shape), var.reshape(shape), 1.0, 0.0, 0.0, eps=ctx.eps)
         sums, products = grad.sum(dims), (grad * normal).sum(dims)
         found = None
         if ctx.needs_input_grad[0]:

@@ -20,8 +20,8 @@ from .host import LARGE, PIECE, block, by_rows, place_for, row_step, store
 __all__ = ["channel_norm_arrays", "channel_norm_backward_arrays", "scale_channels"]
 
 ndarray = np.ndarray
-Moments = tuple[ndarray, ndarray]
-Given = tuple[ndarray, ndarray, ndarray | None]  # mean, variance and weight
+Moments = tuple[ndarray, ...]
+Given = tuple[ndarray, ndarray, ndarray, ndarray | None]  # mean, variance, what the mean lost, and weight
 
 # Elements of a channel in sequence from which planes are faster; 32 channels of 256x49 take as long either way.
 _SEQUENCE = 49
@@ -34,10 +34,10 @@ _CHUNK = 256
 def channel_norm_arrays(
     x: ndarray, weight: ndarray | None, bias: ndarray | None, *, groups: int | None, eps: float, dtype: np.dtype
 ) -> tuple[ndarray, ...]:
-    """(N, C, ...) normalised over the batch or in groups; and means and variances in the compute dtype."""
+    """(N, C, ...) normalised over the batch or in groups; and means, variances and what means lost in rounding."""
     out, x = np.empty(x.shape, x.dtype), np.ascontiguousarray(x)
     if not x.size:
-        return out, *np.zeros((2, *(x.shape[1:2] if groups is None else (len(x), groups))), dtype)
+        return out, *np.zeros((3, *(x.shape[1:2] if groups is None else (len(x), groups))), dtype)
     weight, bias = (each if each is None else each.astype(dtype, copy=False) for each in (weight, bias))
     if _in_columns(x, groups):
         columns = _Columns(x)
@@ -51,6 +51,7 @@ def channel_norm_backward_arrays(
     x: ndarray,
     mean: ndarray,
     var: ndarray,
+    low: ndarray,
     weight: ndarray | None,
     *,
     groups: int | None,
@@ -62,7 +63,8 @@ def channel_norm_backward_arrays(
     if not x.size:
         return out, *np.zeros((2, x.shape[1]), dtype)
     scale = weight if weight is None else weight.astype(dtype, copy=False)
-    statistics = mean.reshape(-1).astype(dtype, copy=False), var.reshape(-1).astype(dtype, copy=False), scale
+    average, spread, lost = (each.reshape(-1).astype(dtype, copy=False) for each in (mean, var, low))
+    statistics = average, spread, lost, scale
     if _in_columns(x, groups):
         columns = _Columns(x)
         return out, *_column_backward(columns.of(grad), columns, columns.of(out), statistics, eps, dtype)
@@ -132,7 +134,7 @@ def _plane_forward(
     x: ndarray, out: ndarray, weight: ndarray | None, bias: ndarray | None, eps: float, dtype: np.dtype
 ) -> Moments:
     count, depth = dtype.type(x.size // x.shape[1]), x.shape[2]
-    mean, var = np.empty(x.shape[1], dtype), np.empty(x.shape[1], dtype)
+    mean, var, low = np.zeros((3, x.shape[1]), dtype)
 
     def run(rows: slice, new: Any) -> None:
         part, given = out[:, rows], _loaded(x[:, rows], dtype, new)
@@ -141,7 +143,8 @@ def _plane_forward(
         np.subtract(given, mean[rows, None, None], out=computed)
         var[rows] = np.add.reduce(_dots(computed, computed), (0, 2)) / count
         if far_off(mean[rows], var[rows], 1):
-            np.subtract(computed, (np.add.reduce(_sums(computed), (0, 2)) / count)[:, None, None], out=computed)
+            low[rows] = np.add.reduce(_sums(computed), (0, 2)) / count
+            np.subtract(computed, low[rows, None, None], out=computed)
             var[rows] = np.add.reduce(_dots(computed, computed), (0, 2)) / count
         scale, factor = _rstd(var[rows, None, None], eps), _of_rows(weight, rows, depth)
         np.multiply(computed, scale if factor is None else scale * factor, out=computed)
@@ -151,15 +154,15 @@ def _plane_forward(
         store(computed, part)
 
     _by_planes(run, x)
-    return mean, var
+    return mean, var, low
 
 
 def _plane_backward(grad: ndarray, x: ndarray, out: ndarray, statistics: Given, eps: float, dtype: np.dtype) -> Moments:
     """The input's gradient into `out`; returns those of weight and bias for each row, (R, D).
 
-    With c = x - mean and s = grad * weight, it is rstd * (s - mean(s) - c * rstd**2 * mean(s * c)).
+    With c = x - mean - low and s = grad * weight, it is rstd * (s - mean(s) - c * rstd**2 * mean(s * c)).
     """
-    mean, var, weight = statistics
+    mean, var, low, weight = statistics
     depth, count = x.shape[2], dtype.type(x.size // x.shape[1])
     scales, shifts = (np.empty((x.shape[1], depth), dtype) for _ in range(2))
 
@@ -167,8 +170,8 @@ def _plane_backward(grad: ndarray, x: ndarray, out: ndarray, statistics: Given, 
         part, given = out[:, rows], _loaded(grad[:, rows], dtype, new)
         computed = _stored(part, dtype, new)
         centred = np.subtract(_loaded(x[:, rows], dtype, new), mean[rows, None, None], out=new(part.shape, dtype))
-        if far_off(mean[rows], var[rows], 1):
-            np.subtract(centred, (np.add.reduce(_sums(centred), (0, 2)) / count)[:, None, None], out=centred)
+        if low[rows].any():
+            np.subtract(centred, low[rows, None, None], out=centred)
         rstd, factor = _rstd(var[rows, None, None], eps), _of_rows(weight, rows, depth)
         sums, dots = np.add.reduce(_sums(given), 0)[:, :, None], np.add.reduce(_dots(given, centred), 0)[:, :, None]
         shifts[rows], scales[rows] = sums[:, :, 0], (dots * rstd)[:, :, 0]
@@ -241,6 +244,7 @@ def _column_forward(
 ) -> Moments:
     x, wide, count = columns.x, columns.wide, dtype.type(columns.x.size // columns.channels)
     mean = columns.totals(lambda rows, new: block(x[rows], dtype, new), dtype) / count
+    low = np.zeros_like(mean)
     centre, drift = wide(mean), None
 
     def apart(rows: slice, place: ndarray, new: Any) -> ndarray:
@@ -253,7 +257,8 @@ def _column_forward(
 
     var = columns.totals(squares, dtype) / count
     if far_off(mean, var, 1):
-        drift = wide(columns.totals(lambda rows, new: apart(rows, new(x[rows].shape, dtype), new), dtype) / count)
+        low = columns.totals(lambda rows, new: apart(rows, new(x[rows].shape, dtype), new), dtype) / count
+        drift = wide(low)
         var = columns.totals(squares, dtype) / count
     scale = wide(_rstd(var, eps) if weight is None else _rstd(var, eps) * weight)
     shift = bias if bias is None else wide(bias)
@@ -267,15 +272,15 @@ def _column_forward(
         store(computed, part)
 
     by_rows(run, *x.shape)
-    return mean, var
+    return mean, var, low
 
 
 def _column_backward(
     grad: ndarray, columns: _Columns, out: ndarray, statistics: Given, eps: float, dtype: np.dtype
 ) -> Moments:
-    mean, var, weight = statistics
+    mean, var, low, weight = statistics
     x, wide = columns.x, columns.wide
-    centre, drift = wide(mean), None
+    centre, drift = wide(mean), wide(low) if low.any() else None
 
     def apart(rows: slice, new: Any) -> ndarray:
         found = np.subtract(block(x[rows], dtype, new), centre, out=new(x[rows].shape, dtype))
@@ -286,8 +291,6 @@ def _column_backward(
         return np.multiply(found, block(grad[rows], dtype, new), out=found)
 
     rstd, count = _rstd(var, eps), dtype.type(x.size // columns.channels)
-    if far_off(mean, var, 1):
-        drift = wide(columns.totals(apart, dtype) / count)
     shifts = columns.totals(lambda rows, new: block(grad[rows], dtype, new), dtype)
     dots = columns.totals(products, dtype)
     scale = wide(rstd if weight is None else rstd * weight)

@@ -3,6 +3,7 @@
 Arrays are seen as (N, G, D, L), G groups of D channels. Without `groups` each channel has its statistics over the batch
 and L (D is 1); with it each group of each example, over D and L. On a device a reduction computes mean and variance, or
 the sums for the gradient, and an elementwise kernel the result: each reads the input once.
+Beside the mean there is `low`, what it lost when it was rounded.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ def _(running, batch, momentum, factor):
     return running * (1 - momentum) + batch * factor * momentum
 
 
-def _normalize_channels(x, mean, var, weight, bias, *, eps=1e-5):
-    """(x - mean) / sqrt(var + eps) * weight + bias, by broadcasting."""
-    return (x - mean) * (weight / np.sqrt(var + var.dtype.type(eps))) + bias
+def _normalize_channels(x, mean, var, weight, bias, low, *, eps=1e-5):
+    """(x - mean - low) / sqrt(var + eps) * weight + bias, by broadcasting; `low` is a small part of the mean."""
+    return (x - mean - low) * (weight / np.sqrt(var + var.dtype.type(eps))) + bias
 
 
 class _Normalize(_LikeFirst):
@@ -86,8 +87,9 @@ class _Normalize(_LikeFirst):
             return super().on_host(call)
 
         def run(x: np.ndarray, *others: Any) -> tuple[np.ndarray, ...]:
-            mean, var, weight, bias = (np.asarray(each, kind) for each in others)
+            mean, var, weight, bias, low = (np.asarray(each, kind) for each in others)
             scale = weight / np.sqrt(var + kind.type(eps))
+            bias = bias - low * scale
             if far_off(mean * scale, np.square(weight) + np.square(bias), 1):  # else what is left is rounding
                 return (scale_channels(x - mean, scale, bias + 0 * mean),)
             return (scale_channels(x, scale, bias - mean * scale),)
@@ -100,24 +102,24 @@ normalize_channels.domain = {"var": (0.1, 3.0)}
 
 
 @normalize_channels.kernel
-def _(x, mean, var, weight, bias, eps):
-    return (x - mean) * (weight / tl.sqrt(var + eps)) + bias
+def _(x, mean, var, weight, bias, low, eps):
+    return (x - mean - low) * (weight / tl.sqrt(var + eps)) + bias
 
 
 normalize_channels.gradients(
     x=lambda grad, var, weight, eps: grad * (weight * (var + eps).rsqrt()),
-    weight=lambda grad, x, mean, var, eps: grad * ((x - mean) * (var + eps).rsqrt()),
+    weight=lambda grad, x, mean, var, low, eps: grad * ((x - mean - low) * (var + eps).rsqrt()),
     bias=lambda grad: grad,
 )
 
 
-def _normalize_channels_backward(grad, x, mean, var, weight, total, products, share, *, eps=1e-5, weighted=False):
+def _normalize_channels_backward(grad, x, mean, var, low, weight, total, products, share, *, eps=1e-5, weighted=False):
     """The gradient of x, from sums over what has a mean together: of grad, and of grad times the normalised x.
 
     They are those of grad * weight with `weighted`. `share` is 1 over the count.
     """
     rstd = 1 / np.sqrt(var + var.dtype.type(eps))
-    sums = (total + (x - mean) * rstd * products) * share
+    sums = (total + (x - mean - low) * rstd * products) * share
     return (grad * weight - sums) * rstd if weighted else (grad - sums) * (weight * rstd)
 
 
@@ -126,9 +128,9 @@ normalize_channels_backward.domain = normalize_channels.domain
 
 
 @normalize_channels_backward.kernel
-def _(grad, x, mean, var, weight, total, products, share, eps, weighted):
+def _(grad, x, mean, var, low, weight, total, products, share, eps, weighted):
     rstd = 1 / tl.sqrt(var + eps)
-    sums = (total + (x - mean) * rstd * products) * share
+    sums = (total + (x - mean - low) * rstd * products) * share
     if weighted:
         return (grad * weight - sums) * rstd
     else:
@@ -167,12 +169,14 @@ def _fold_moments(state, AXIS: tl.constexpr):
 
 @device_function
 def _mean_and_variance(state, count, numbers):
-    return state[3] + state[0], state[1] / tl.maximum(state[2], tl.zeros_like(state[2]) + 1)
+    mean = state[3] + state[0]
+    low = (state[3] - mean) + state[0]
+    return mean, state[1] / tl.maximum(state[2], tl.zeros_like(state[2]) + 1), low
 
 
 @device_function
 def _products(values, index, numbers):
-    return values[0], values[0] * (values[1] - values[2]) / tl.sqrt(values[3] + numbers[0])
+    return values[0], values[0] * (values[1] - values[2] - values[4]) / tl.sqrt(values[3] + numbers[0])
 
 
 @device_function
@@ -237,7 +241,7 @@ class _ByChannel(Operator):
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype; the further results have the compute dtype."""
         compute, result = self.rule(self.name, call.inputs[self.main : self.main + 1])
-        return compute, (result, compute, compute)
+        return compute, (result, *[compute] * (len(self.outputs) - 1))
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, which converts halves a piece at a time."""
@@ -248,11 +252,12 @@ class _ByChannel(Operator):
         """The input's shape, and that of statistics or of parameters."""
         x = call.arrays[self.main]
         more = x.shape[1:2] if self.main else _seen(x, call.metadata["groups"])[2]
-        shapes = (tuple(x.shape), tuple(more), tuple(more))
+        shapes = (tuple(x.shape), *[tuple(more)] * (len(self.outputs) - 1))
         return [(shape, result.numpy) for shape, result in zip(shapes, call.results, strict=True)]
 
 
 class _Forward(_ByChannel):
+    rounding = ("low",)
     by_piece = staticmethod(channel_norm_arrays)
 
     def launch(self, call: Call) -> None:
@@ -263,7 +268,8 @@ class _Forward(_ByChannel):
         x = contiguous(x).reshape(shape)
         reduce_arrays(MOMENTS, statistics, (x,), dims, call.compute, self.name)
         parameters = _parameter(weight, shape, 1.0), _parameter(bias, shape, 0.0)
-        arrays = (x, *[_statistics(each) for each in statistics], *parameters)
+        mean, var, low = (_statistics(each) for each in statistics)
+        arrays = (x, mean, var, *parameters, low)
         _launch(normalize_channels, out.reshape(shape), arrays, call.compute, eps=call.metadata["eps"])
 
 
@@ -303,12 +309,12 @@ def _channel_norm(x, weight=None, bias=None, *, groups=None, eps=1e-5):
     return channel_norm_arrays(x, weight, bias, groups=groups, eps=eps, dtype=x.dtype)
 
 
-def _channel_norm_backward(grad, x, mean, var, weight=None, *, groups=None, eps=1e-5):
+def _channel_norm_backward(grad, x, mean, var, low, weight=None, *, groups=None, eps=1e-5):
     """The gradients of channel_norm's input, weight and bias."""
-    return channel_norm_backward_arrays(grad, x, mean, var, weight, groups=groups, eps=eps, dtype=x.dtype)
+    return channel_norm_backward_arrays(grad, x, mean, var, low, weight, groups=groups, eps=eps, dtype=x.dtype)
 
 
-channel_norm = _Forward("channel_norm", _channel_norm, _RULE, outputs=("out", "mean", "var"))
+channel_norm = _Forward("channel_norm", _channel_norm, _RULE, outputs=("out", "mean", "var", "low"))
 channel_norm_backward = _Backward(
     "channel_norm_backward",
     _channel_norm_backward,
@@ -325,7 +331,8 @@ def _samples(operator: Operator, backward: bool) -> None:
             for groups in (None, 1, 2):
                 weight, bias = (draw(shape[1:2]) if there else None for there in (weighted, shifted))
                 found = shape[1:2] if groups is None else (shape[0], groups)
-                given = [draw(shape), draw(found), draw(found, (0.5, 2.0)), weight] if backward else [weight, bias]
+                moments = draw(found), draw(found, (0.5, 2.0)), draw(found)
+                given = [draw(shape), *moments, weight] if backward else [weight, bias]
                 yield [draw(shape), *given], {"groups": groups}
 
 
@@ -334,10 +341,10 @@ _samples(channel_norm_backward, True)
 
 
 @channel_norm.gradient
-def _(grad, x, weight, mean, var, groups, eps, needs):
+def _(grad, x, weight, mean, var, low, groups, eps, needs):
     if recording.enabled:
         return _composed_gradient(grad, x, weight, groups, eps, needs)
-    return channel_norm_backward(grad, x, mean, var, weight, groups=groups, eps=eps)
+    return channel_norm_backward(grad, x, mean, var, low, weight, groups=groups, eps=eps)
 
 
 def _composed_gradient(
@@ -347,6 +354,7 @@ def _composed_gradient(
     shape, dims, _ = _seen(x, groups)
     seen, grad = x.reshape(shape), grad.reshape(shape)
     centred = seen - mean(seen, dim=dims, keepdim=True)
+    centred = centred - mean(centred, dim=dims, keepdim=True)  # what the mean lost when it was rounded
     rstd = (mean(centred * centred, dim=dims, keepdim=True) + eps).rsqrt()
     normal = centred * rstd
     scaled = grad if weight is None else grad * weight.reshape((*shape[1:3], 1))

@@ -197,9 +197,9 @@ def log_softmax_backward_rows(grad: ndarray, result: ndarray, out: ndarray, dim:
 def layer_norm_rows(
     x: ndarray, weight: ndarray | None, bias: ndarray | None, *, eps: float, dtype: np.dtype
 ) -> tuple[ndarray, ...]:
-    """Layer normalisation of rows; returns the result, and each row's mean and factor in the compute dtype."""
+    """Layer normalisation of rows; returns the result, and each row's mean, factor and the mean's rounding."""
     rows, cols = x.shape
-    out, average, rstd = np.empty_like(x), np.empty(rows, dtype), np.empty(rows, dtype)
+    out, average, rstd, low = np.empty_like(x), np.empty(rows, dtype), np.empty(rows, dtype), np.zeros(rows, dtype)
     weight, bias = (each if each is None else block(each, dtype) for each in (weight, bias))
     count = dtype.type(cols)
 
@@ -210,7 +210,8 @@ def layer_norm_rows(
         np.subtract(given, centre[:, None], out=centred)
         squares = row_dots(centred, centred)
         if far_off(centre, squares, count):
-            np.subtract(centred, (row_sums(centred) / count)[:, None], out=centred)
+            drift = np.divide(row_sums(centred), count, out=low[start:stop])
+            np.subtract(centred, drift[:, None], out=centred)
             squares = row_dots(centred, centred)
         scale = _factor(squares, count, eps, rstd[start:stop])
         np.multiply(centred, scale, out=centred)
@@ -221,7 +222,7 @@ def layer_norm_rows(
         store(centred, part)
 
     by_rows(run, rows, cols)
-    return out, average, rstd
+    return out, average, rstd, low
 
 
 def rms_norm_rows(x: ndarray, weight: ndarray | None, *, eps: float, dtype: np.dtype) -> tuple[ndarray, ...]:
@@ -256,14 +257,15 @@ def norm_backward(
     x: ndarray,
     centre: ndarray | None,
     rstd: ndarray,
+    low: Any,
     weight: ndarray | None,
     dtype: np.dtype,
     result: np.dtype,
 ) -> tuple[ndarray, ndarray, ndarray]:
     """The gradients of a norm's input, scale and shift; RMS normalisation has no `centre`, and no shift to use.
 
-    With c = x - centre, the input's gradient is rstd * (s - mean(s) - c * rstd**2 * mean(s * c)) for s = grad * weight.
-    The parameters' gradients are sums of pieces' sums.
+    With c = x - centre - low and s = grad * weight, the input's gradient is
+    rstd * (s - mean(s) - c * rstd**2 * mean(s * c)). The parameters' gradients are sums of pieces' sums.
     """
     rows, cols = x.shape
     out = np.empty_like(x, result)
@@ -277,8 +279,8 @@ def norm_backward(
         centred, factor = block(x[start:stop], dtype, new), rstd[start:stop]
         if centre is not None:
             centred = np.subtract(centred, centre[start:stop, None], out=new(part.shape, dtype))
-            if far_off(centre[start:stop] * factor, 1, 1):
-                np.subtract(centred, (row_sums(centred) / cols)[:, None], out=centred)
+            if low[start:stop].any():
+                np.subtract(centred, low[start:stop, None], out=centred)
             np.dot(ones((stop - start,), dtype), given, out=shifts[start // step])
         products = np.multiply(given, centred, out=new(part.shape, dtype))
         np.dot(factor, products, out=scales[start // step])

@@ -1,7 +1,8 @@
 """Layer normalisation of rows: zero mean and unit variance, then a scale and a shift per column.
 
 Inputs are rows, (N, C), with C the product of the normalised dimensions; `weight` and `bias` have C elements. The mean
-and the reciprocal of the deviation of each row are saved as further outputs, for the gradient.
+and the reciprocal of the deviation of each row are saved as further outputs, for the gradient; and `low`, what the mean
+lost when it was rounded, which is much of a distance from it where the mean is many deviations.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ ndarray = np.ndarray
 
 
 class LayerNorm(RowNorm):
-    """The forward operator: `(x, weight, bias) -> out, mean, rstd`."""
+    """The forward operator: `(x, weight, bias) -> out, mean, rstd, low`."""
 
     family = "layer_norm"
     repeatable = True
+    rounding = ("low",)
 
     def prepare(self, call: Call) -> None:
         """Check dtypes: the parameters must have the input's, or float32 with a half-precision input."""
@@ -89,11 +91,11 @@ def _layer_norm(x, weight=None, bias=None, *, eps=1e-5):
     out = (x - average) * rstd
     if weight is not None:
         out = out * weight
-    return out if bias is None else out + bias, average[:, 0], rstd[:, 0]
+    return out if bias is None else out + bias, average[:, 0], rstd[:, 0], np.zeros_like(rstd[:, 0])
 
 
 layer_norm = LayerNorm(
-    "layer_norm", _layer_norm, Floating("floating", "LayerNormKernelImpl"), outputs=("out", "mean", "rstd")
+    "layer_norm", _layer_norm, Floating("floating", "LayerNormKernelImpl"), outputs=("out", "mean", "rstd", "low")
 )
 
 
@@ -118,13 +120,24 @@ def _moments(values, row_values, col_values, col, mask, count, numbers):
     total = tl.sum(x, 1)
     count = tl.zeros_like(total) + count
     centre = total / tl.maximum(count, tl.zeros_like(total) + 1)
-    apart = tl.where(mask, x - centre[:, None], nothing)
-    return centre, tl.sum(apart * apart, 1), count
+    apart = tl.where(mask, x - centre[:, None], nothing)  # exact where the rounding of the centre counts
+    total, squares = tl.sum(apart, 1), tl.sum(apart * apart, 1)
+    low = total / tl.maximum(count, tl.zeros_like(total) + 1)
+    excess = low * total
+    left = tl.where(excess < squares, squares - excess, tl.zeros_like(total))
+    return centre, low, tl.where(excess - excess == 0, left, squares), count
+
+
+@device_function
+def _merge_moments(centre, low, squares, count, centre2, low2, squares2, count2):
+    """The moments of both, as distances from the first centre."""
+    low, squares, count = merge_moments(low, squares, count, (centre2 - centre) + low2, squares2, count2)
+    return centre, low, squares, count
 
 
 @device_function
 def _normalised(values, row_values, col_values, summary, col, numbers):
-    out = (values[0] - summary[0]) * (1 / tl.sqrt(summary[1] / summary[2] + numbers[0]))
+    out = (values[0] - summary[0] - summary[1]) * (1 / tl.sqrt(summary[2] / summary[3] + numbers[0]))
     if numbers[1]:
         out = out * col_values[0]
     if numbers[2]:
@@ -137,23 +150,26 @@ def _normalised(values, row_values, col_values, summary, col, numbers):
 
 @device_function
 def _statistics(summary, row_values, numbers):
-    count = tl.maximum(summary[2], tl.zeros_like(summary[2]) + 1)
-    return summary[0], 1 / tl.sqrt(summary[1] / count + numbers[0])
+    count = tl.maximum(summary[3], tl.zeros_like(summary[3]) + 1)
+    low = summary[1]
+    mean = tl.where(low == low, summary[0] + low, summary[0])
+    return mean, 1 / tl.sqrt(summary[2] / count + numbers[0]), (summary[0] - mean) + low
 
 
-FORWARD = RowBodies(_normalised, _moments, merge_moments, _statistics, late=True)
+FORWARD = RowBodies(_normalised, _moments, _merge_moments, _statistics, late=True)
 
 
 @layer_norm.gradient
-def _(grad, x, weight, mean, rstd, eps, needs):
+def _(grad, x, weight, mean, rstd, low, eps, needs):
     if recording.enabled:
         return _composed_gradient(grad, x, weight, eps, needs)
-    return layer_norm_backward(grad, x, mean, rstd, weight)
+    return layer_norm_backward(grad, x, mean, rstd, low, weight)
 
 
 def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> Any:
     """The same composed of tensor operators, which can be differentiated again."""
     centred = x - mean(x, dim=1, keepdim=True)
+    centred = centred - mean(centred, dim=1, keepdim=True)  # what the mean lost when it was rounded
     rstd = (mean(centred * centred, dim=1, keepdim=True) + eps).rsqrt()
     normal = centred * rstd
     scaled = grad if weight is None else grad * weight
@@ -162,7 +178,7 @@ def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: floa
 
 
 class LayerNormBackward(RowNormBackward):
-    """The gradients of all three inputs: `(grad, x, mean, rstd, weight) -> x's, weight's, bias's`."""
+    """The gradients of all three inputs: `(grad, x, mean, rstd, low, weight) -> x's, weight's, bias's`."""
 
     family = "layer_norm"
 
@@ -172,9 +188,9 @@ class LayerNormBackward(RowNormBackward):
 
     def launch(self, call: Call) -> None:
         """All in one pass; if rows are too long, the input's gradient by rows, then the parameters' by columns."""
-        grad, x, centre, rstd, weight = call.arrays
+        grad, x, centre, rstd, low, weight = call.arrays
         if fits(x, call.compute):
-            launch_norm_backward(call.outs, grad, x, centre, rstd, weight, call.compute, "layer_norm")
+            launch_norm_backward(call.outs, grad, x, (centre, low), rstd, weight, call.compute, "layer_norm")
             return
         launch_rows(
             BACKWARD,
@@ -183,19 +199,19 @@ class LayerNormBackward(RowNormBackward):
             1,
             call.compute,
             "layer_norm_backward",
-            row_ins=(centre, rstd),
+            row_ins=(centre, rstd, low),
             col_ins=() if weight is None else (contiguous(weight),),
             held=2 if weight is None else 4,
             numbers=(x.shape[1],),
         )
         if x.shape[1]:
-            rows = (grad, x, *(array.reshape((-1, 1)).broadcast_to(x.shape) for array in (centre, rstd)))
+            rows = (grad, x, *(array.reshape((-1, 1)).broadcast_to(x.shape) for array in (centre, rstd, low)))
             reduce_arrays(COLUMNS, call.outs[1:], rows, (0,), call.compute, "layer_norm_columns")
 
 
-def _layer_norm_backward(grad, x, mean, rstd, weight=None):
+def _layer_norm_backward(grad, x, mean, rstd, low, weight=None):
     """The gradients of layer_norm's input, weight and bias."""
-    normal = (x - mean[:, None]) * rstd[:, None]
+    normal = (x - mean[:, None] - low[:, None]) * rstd[:, None]
     scaled = grad if weight is None else grad * weight
     count = max(x.shape[1], 1)
     inner = scaled - scaled.sum(1, keepdims=True) / count - normal * (scaled * normal).sum(1, keepdims=True) / count
@@ -220,7 +236,7 @@ def _(draw):
         ((0, 3), True),
         ((3, 0), True),
     ):
-        rows = [draw(shape[:1], (0.5, 2.0)) for _ in range(2)]
+        rows = [draw(shape[:1], (0.5, 2.0)) for _ in range(3)]
         yield [draw(shape), draw(shape), *rows, draw(shape[1:]) if weighted else None], {}
 
 
@@ -230,7 +246,7 @@ def _scaled(values, row_values, col_values):
     grad = values[0]
     if len(col_values) > 0:
         grad = grad * col_values[0]
-    return grad, (values[1] - row_values[0]) * row_values[1]
+    return grad, (values[1] - row_values[0] - row_values[2]) * row_values[1]
 
 
 @device_function
@@ -256,7 +272,7 @@ BACKWARD = RowBodies(_input_gradient, _projections, _add_projections)
 
 @device_function
 def _column_terms(values, index, numbers):
-    return values[0] * (values[1] - values[2]) * values[3], values[0]
+    return values[0] * (values[1] - values[2] - values[4]) * values[3], values[0]
 
 
 @device_function

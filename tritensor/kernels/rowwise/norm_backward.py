@@ -66,7 +66,7 @@ def norm_backward_kernel(
         sums: pointers to the programs' sums, [programs, cols] each: of grad times the normalised input, and, where
             there are two, of grad.
         grad_ptr, x_ptr: rows of contiguous elements, grad_stride and x_stride apart.
-        centres: a tuple of a pointer to each row's mean, for layer normalisation; or an empty one.
+        centres: pointers to each row's mean and to what it lost in rounding, for layer normalisation; or ().
         rstd_ptr: what each row is multiplied by.
         weights: a tuple of a pointer to the scale of each column, or an empty one.
         UNITS: divisors of the offsets of rows, and of `cols` (see `in_units`).
@@ -92,8 +92,8 @@ def norm_backward_kernel(
         places = in_units(row * x_stride, UNITS[0])[:, None] + col[None, :]
         normal = tl.load(x_ptr + places, mask=mask, other=0).to(COMPUTE)
         rstd = tl.load(rstd_ptr + row, mask=row_mask, other=0)[:, None]
-        if len(centres) > 0:
-            normal = normal - tl.load(centres[0] + row, mask=row_mask, other=0)[:, None]
+        for position in tl.static_range(len(centres)):
+            normal = normal - tl.load(centres[position] + row, mask=row_mask, other=0)[:, None]
         normal = normal * rstd
         products += grad * normal
         if len(sums) > 1:
@@ -120,7 +120,7 @@ def launch_norm_backward(
     outs: Sequence[DeviceArray],
     grad: DeviceArray,
     x: DeviceArray,
-    centre: DeviceArray | None,
+    centres: Sequence[DeviceArray],
     rstd: DeviceArray,
     weight: DeviceArray | None,
     compute: dtypes.dtype,
@@ -149,7 +149,7 @@ def launch_norm_backward(
             tuple(sums),
             grad,
             x,
-            () if centre is None else (contiguous(centre),),
+            tuple([contiguous(each) for each in centres]),
             contiguous(rstd),
             () if weight is None else (contiguous(weight),),
             *steps,

@@ -128,13 +128,13 @@ class RMSNormBackward(RowNormBackward):
     def rows(self, *arrays: Any, **kinds: Any) -> tuple[np.ndarray, ...]:
         """The reference in pieces."""
         grad, x, rstd, weight = arrays
-        return norm_backward(grad, x, None, rstd, weight, **kinds)[:2]
+        return norm_backward(grad, x, None, rstd, None, weight, **kinds)[:2]
 
     def launch(self, call: Call) -> None:
         """Both in one pass; for rows that are too long, the input's gradient by rows, then the scale's by columns."""
         grad, x, rstd, weight = call.arrays
         if fits(x, call.compute):
-            launch_norm_backward(call.outs, grad, x, None, rstd, weight, call.compute, "rms_norm")
+            launch_norm_backward(call.outs, grad, x, (), rstd, weight, call.compute, "rms_norm")
             return
         launch_rows(
             BACKWARD,
