@@ -171,6 +171,22 @@ def test_norms_on_a_device_of_what_is_longer_than_a_tile(name):
 
 
 @needs_triton
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_of_halves_on_a_device_have_their_digits(name, kind):
+    with torch.cuda.simulate(), torch.testing.checked():
+        shape, dims, by, run = NORMS[name]
+        x = (torch.from_numpy(_numbers(shape, 100)) * 8).to(kind)
+        w, b = (torch.ones(max(by), dtype=kind, device="cuda") * each for each in (1, 0))
+        given = x.cuda().requires_grad_()
+        out = run(given, w, b)
+        out.sum().backward()
+        wide = x.double().numpy()
+        truth = (wide - wide.mean(dims, keepdims=True)) / wide.std(dims, keepdims=True)
+        assert np.abs(out.detach().cpu().double().numpy() - truth).max() < 2 * torch.finfo(kind).eps
+
+
+@needs_triton
 def test_layer_norms_of_rows_that_their_first_block_does_not_tell_of():
     array = _numbers((3, 5000), 1e5)
     array[:, :2000] -= 1e5

@@ -330,13 +330,17 @@ def _row_norm(batch: Batch) -> tuple[Any, ...]:
 
 def _row_norm_backward(batch: Batch) -> tuple[Any, ...]:
     """The gradient of the rows; and the parameters', each sample's own sums."""
-    grad, x, *statistics = [batch.all_of(position) for position in range(len(batch.x) - 1)]
+    given = [position for position in range(len(batch.x) - 1) if batch.x[position] is not None]
+    grad, x, *statistics = [batch.all_of(position) for position in given]
     weight = batch.x[-1]
     scaled = grad if weight is None else grad * (weight.unsqueeze(1) if batch.whole[-1] else weight)
     rows = [each.flatten(0, 1) for each in (scaled.to(grad.dtype), x, *statistics)]
-    result = batch.split(batch(*rows, None)[0])
+    rows += [None] * (len(batch.x) - len(rows))
+    result = batch.split(batch(*rows)[0])
     columns = [each.unsqueeze(2) for each in statistics]
-    normal = x * columns[0] if len(columns) == 1 else (x - columns[0] - columns[2]) * columns[1]
+    for centre in columns[::2] if len(columns) > 1 else ():  # the mean, and what it lost in rounding
+        x = x - centre
+    normal = x * columns[len(columns) > 1]
     kinds = [grad.dtype if weight is None else weight.dtype] * 2
     sums = [(grad * normal).sum(1), grad.sum(1)][: len(batch.operator.outputs) - 1]
     return result, *[each.to(kind) for each, kind in zip(sums, kinds, strict=False)]

@@ -51,7 +51,7 @@ def channel_norm_backward_arrays(
     x: ndarray,
     mean: ndarray,
     var: ndarray,
-    low: ndarray,
+    low: ndarray | None,
     weight: ndarray | None,
     *,
     groups: int | None,
@@ -63,6 +63,7 @@ def channel_norm_backward_arrays(
     if not x.size:
         return out, *np.zeros((2, x.shape[1]), dtype)
     scale = weight if weight is None else weight.astype(dtype, copy=False)
+    low = np.zeros_like(mean) if low is None else low
     average, spread, lost = (each.reshape(-1).astype(dtype, copy=False) for each in (mean, var, low))
     statistics = average, spread, lost, scale
     if _in_columns(x, groups):

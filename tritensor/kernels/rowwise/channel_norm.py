@@ -19,7 +19,7 @@ from ...autograd.mode import recording
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Shapes
-from ...rules import Floating
+from ...rules import Floating, is_half
 from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...tensor import Tensor
@@ -106,6 +106,11 @@ def _(x, mean, var, weight, bias, low, eps):
     return (x - mean - low) * (weight / tl.sqrt(var + eps)) + bias
 
 
+@normalize_channels.half_kernel
+def _(x, mean, var, weight, bias, low, eps):
+    return (x - mean) * (weight / tl.sqrt(var + eps)) + bias
+
+
 normalize_channels.gradients(
     x=lambda grad, var, weight, eps: grad * (weight * (var + eps).rsqrt()),
     weight=lambda grad, x, mean, var, low, eps: grad * ((x - mean - low) * (var + eps).rsqrt()),
@@ -141,7 +146,7 @@ def _(grad, x, mean, var, low, weight, total, products, share, eps, weighted):
 def _(draw):
     for shape, each in (((20, 3), (3,)), ((2, 3, 4), (3, 1)), ((0, 3), (3,))):
         for weighted in (False, True):
-            given = [draw(each), draw(each, (0.5, 2.0)), draw(each), draw(each), draw(each)]
+            given = [draw(each), draw(each, (0.5, 2.0)), *(draw(each) for _ in range(4))]
             yield [draw(shape), draw(shape), *given, 0.2], {"weighted": weighted}
 
 
@@ -176,7 +181,10 @@ def _mean_and_variance(state, count, numbers):
 
 @device_function
 def _products(values, index, numbers):
-    return values[0], values[0] * (values[1] - values[2] - values[4]) / tl.sqrt(values[3] + numbers[0])
+    apart = values[1] - values[2]
+    if len(values) > 4:
+        apart = apart - values[4]
+    return values[0], values[0] * apart / tl.sqrt(values[3] + numbers[0])
 
 
 @device_function
@@ -269,7 +277,7 @@ class _Forward(_ByChannel):
         reduce_arrays(MOMENTS, statistics, (x,), dims, call.compute, self.name)
         parameters = _parameter(weight, shape, 1.0), _parameter(bias, shape, 0.0)
         mean, var, low = (_statistics(each) for each in statistics)
-        arrays = (x, mean, var, *parameters, low)
+        arrays = (x, mean, var, *parameters, low if x.dtype.itemsize > 2 else 0.0)
         _launch(normalize_channels, out.reshape(shape), arrays, call.compute, eps=call.metadata["eps"])
 
 
@@ -282,11 +290,11 @@ class _Backward(_ByChannel):
         grad, x, *given, weight = call.arrays
         groups, eps, compute = call.metadata["groups"], call.metadata["eps"], call.compute
         shape, dims, _ = _seen(x, groups)
-        given = [_statistics(each) for each in given]
+        mean, var, *low = [_statistics(each) for each in given if each is not None]
         grad, x = (contiguous(each).reshape(shape) for each in (grad, x))
         out, *sums = call.outs
         sums = [each.reshape(shape[1:3]) for each in sums[::-1]]  # of grad, and of the products
-        arrays = (grad, x, *[each.broadcast_to(shape) for each in given])
+        arrays = (grad, x, *[each.broadcast_to(shape) for each in (mean, var, *low)])
         products, scale = PRODUCTS._replace(numbers=(eps,)), _parameter(weight, shape, 1.0)
         if groups is None:
             reduce_arrays(products, sums, arrays, dims, compute, self.name)
@@ -299,7 +307,7 @@ class _Backward(_ByChannel):
             reduce_arrays(WEIGHTED, sums, (*each, *scales), (2,), compute, f"{self.name}_groups")
             sums = [each.reshape((*each.shape, 1)) for each in sums]
         sums = [each.reshape((*each.shape, 1)) for each in sums]
-        every = (grad, x, *given, scale, *sums, 1 / max(1, prod([shape[dim] for dim in dims])))
+        every = (grad, x, mean, var, *(low or [0.0]), scale, *sums, 1 / max(1, prod([shape[dim] for dim in dims])))
         kernel, weighted = normalize_channels_backward, groups is not None
         _launch(kernel, out.reshape(shape), every, compute, eps=eps, weighted=weighted)
 
@@ -309,7 +317,7 @@ def _channel_norm(x, weight=None, bias=None, *, groups=None, eps=1e-5):
     return channel_norm_arrays(x, weight, bias, groups=groups, eps=eps, dtype=x.dtype)
 
 
-def _channel_norm_backward(grad, x, mean, var, low, weight=None, *, groups=None, eps=1e-5):
+def _channel_norm_backward(grad, x, mean, var, low=None, weight=None, *, groups=None, eps=1e-5):
     """The gradients of channel_norm's input, weight and bias."""
     return channel_norm_backward_arrays(grad, x, mean, var, low, weight, groups=groups, eps=eps, dtype=x.dtype)
 
@@ -331,7 +339,7 @@ def _samples(operator: Operator, backward: bool) -> None:
             for groups in (None, 1, 2):
                 weight, bias = (draw(shape[1:2]) if there else None for there in (weighted, shifted))
                 found = shape[1:2] if groups is None else (shape[0], groups)
-                moments = draw(found), draw(found, (0.5, 2.0)), draw(found)
+                moments = draw(found), draw(found, (0.5, 2.0)), draw(found) if weighted else None
                 given = [draw(shape), *moments, weight] if backward else [weight, bias]
                 yield [draw(shape), *given], {"groups": groups}
 
@@ -344,6 +352,7 @@ _samples(channel_norm_backward, True)
 def _(grad, x, weight, mean, var, low, groups, eps, needs):
     if recording.enabled:
         return _composed_gradient(grad, x, weight, groups, eps, needs)
+    low = None if is_half(x.dtype) else low
     return channel_norm_backward(grad, x, mean, var, low, weight, groups=groups, eps=eps)
 
 

@@ -279,7 +279,7 @@ def norm_backward(
         centred, factor = block(x[start:stop], dtype, new), rstd[start:stop]
         if centre is not None:
             centred = np.subtract(centred, centre[start:stop, None], out=new(part.shape, dtype))
-            if low[start:stop].any():
+            if low is not None and low[start:stop].any():
                 np.subtract(centred, low[start:stop, None], out=centred)
             np.dot(ones((stop - start,), dtype), given, out=shifts[start // step])
         products = np.multiply(given, centred, out=new(part.shape, dtype))

@@ -2,7 +2,8 @@
 
 Inputs are rows, (N, C), with C the product of the normalised dimensions; `weight` and `bias` have C elements. The mean
 and the reciprocal of the deviation of each row are saved as further outputs, for the gradient; and `low`, what the mean
-lost when it was rounded, which is much of a distance from it where the mean is many deviations.
+lost when it was rounded, which is much of a distance from it where the mean is many deviations. In half precision it is
+0, since the input's own rounding is more.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from ... import dtypes
 from ...autograd.mode import recording
 from ...errors import DtypeError, explain
-from ...rules import Floating
+from ...rules import Floating, is_half
 from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...tensor import Tensor
@@ -75,7 +76,7 @@ class LayerNorm(RowNorm):
             row_outs=call.outs[1:],
             held=1,
             col_ins=tuple(contiguous(array) for array in (weight, bias) if array is not None),
-            numbers=(call.metadata["eps"], weight is not None, bias is not None),
+            numbers=(call.metadata["eps"], weight is not None, bias is not None, x.dtype.itemsize > 2),
         )
 
 
@@ -121,8 +122,12 @@ def _moments(values, row_values, col_values, col, mask, count, numbers):
     count = tl.zeros_like(total) + count
     centre = total / tl.maximum(count, tl.zeros_like(total) + 1)
     apart = tl.where(mask, x - centre[:, None], nothing)  # exact where the rounding of the centre counts
-    total, squares = tl.sum(apart, 1), tl.sum(apart * apart, 1)
-    low = total / tl.maximum(count, tl.zeros_like(total) + 1)
+    squares = tl.sum(apart * apart, 1)
+    low = tl.zeros_like(squares)
+    if not numbers[3]:
+        return centre, low, squares, count
+    total = tl.sum(apart, 1)
+    low = total / tl.maximum(count, low + 1)
     excess = low * total
     left = tl.where(excess < squares, squares - excess, tl.zeros_like(total))
     return centre, low, tl.where(excess - excess == 0, left, squares), count
@@ -137,7 +142,11 @@ def _merge_moments(centre, low, squares, count, centre2, low2, squares2, count2)
 
 @device_function
 def _normalised(values, row_values, col_values, summary, col, numbers):
-    out = (values[0] - summary[0] - summary[1]) * (1 / tl.sqrt(summary[2] / summary[3] + numbers[0]))
+    rstd = 1 / tl.sqrt(summary[2] / summary[3] + numbers[0])
+    out = values[0] - summary[0]
+    if numbers[3]:
+        out = out - summary[1]
+    out = out * rstd
     if numbers[1]:
         out = out * col_values[0]
     if numbers[2]:
@@ -163,7 +172,7 @@ FORWARD = RowBodies(_normalised, _moments, _merge_moments, _statistics, late=Tru
 def _(grad, x, weight, mean, rstd, low, eps, needs):
     if recording.enabled:
         return _composed_gradient(grad, x, weight, eps, needs)
-    return layer_norm_backward(grad, x, mean, rstd, low, weight)
+    return layer_norm_backward(grad, x, mean, rstd, None if is_half(x.dtype) else low, weight)
 
 
 def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> Any:
@@ -188,9 +197,11 @@ class LayerNormBackward(RowNormBackward):
 
     def launch(self, call: Call) -> None:
         """All in one pass; if rows are too long, the input's gradient by rows, then the parameters' by columns."""
-        grad, x, centre, rstd, low, weight = call.arrays
+        grad, x, *statistics, weight = call.arrays
+        centre, rstd, *low = [each for each in statistics if each is not None]
+        centres = centre, *low
         if fits(x, call.compute):
-            launch_norm_backward(call.outs, grad, x, (centre, low), rstd, weight, call.compute, "layer_norm")
+            launch_norm_backward(call.outs, grad, x, centres, rstd, weight, call.compute, "layer_norm")
             return
         launch_rows(
             BACKWARD,
@@ -199,19 +210,19 @@ class LayerNormBackward(RowNormBackward):
             1,
             call.compute,
             "layer_norm_backward",
-            row_ins=(centre, rstd, low),
+            row_ins=(centre, rstd, *low),
             col_ins=() if weight is None else (contiguous(weight),),
             held=2 if weight is None else 4,
             numbers=(x.shape[1],),
         )
         if x.shape[1]:
-            rows = (grad, x, *(array.reshape((-1, 1)).broadcast_to(x.shape) for array in (centre, rstd, low)))
+            rows = (grad, x, *(array.reshape((-1, 1)).broadcast_to(x.shape) for array in (centre, rstd, *low)))
             reduce_arrays(COLUMNS, call.outs[1:], rows, (0,), call.compute, "layer_norm_columns")
 
 
-def _layer_norm_backward(grad, x, mean, rstd, low, weight=None):
+def _layer_norm_backward(grad, x, mean, rstd, low=None, weight=None):
     """The gradients of layer_norm's input, weight and bias."""
-    normal = (x - mean[:, None] - low[:, None]) * rstd[:, None]
+    normal = (x - mean[:, None] - (0 if low is None else low[:, None])) * rstd[:, None]
     scaled = grad if weight is None else grad * weight
     count = max(x.shape[1], 1)
     inner = scaled - scaled.sum(1, keepdims=True) / count - normal * (scaled * normal).sum(1, keepdims=True) / count
@@ -236,7 +247,7 @@ def _(draw):
         ((0, 3), True),
         ((3, 0), True),
     ):
-        rows = [draw(shape[:1], (0.5, 2.0)) for _ in range(3)]
+        rows = [*(draw(shape[:1], (0.5, 2.0)) for _ in range(3 if weighted else 2)), *[None] * (not weighted)]
         yield [draw(shape), draw(shape), *rows, draw(shape[1:]) if weighted else None], {}
 
 
@@ -246,7 +257,10 @@ def _scaled(values, row_values, col_values):
     grad = values[0]
     if len(col_values) > 0:
         grad = grad * col_values[0]
-    return grad, (values[1] - row_values[0] - row_values[2]) * row_values[1]
+    normal = (values[1] - row_values[0]) * row_values[1]
+    if len(row_values) > 2:
+        normal = normal - row_values[2] * row_values[1]
+    return grad, normal
 
 
 @device_function
@@ -272,7 +286,10 @@ BACKWARD = RowBodies(_input_gradient, _projections, _add_projections)
 
 @device_function
 def _column_terms(values, index, numbers):
-    return values[0] * (values[1] - values[2] - values[4]) * values[3], values[0]
+    apart = values[1] - values[2]
+    if len(values) > 4:
+        apart = apart - values[4]
+    return values[0] * apart * values[3], values[0]
 
 
 @device_function
