@@ -172,9 +172,9 @@ def test_norms_on_a_device_of_what_is_longer_than_a_tile(name):
 
 @needs_triton
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", NORMS)
-def test_norms_of_halves_on_a_device_have_their_digits(name, kind):
-    with torch.cuda.simulate(), torch.testing.checked():
+@pytest.mark.parametrize(("name", "block"), [*((name, 1024) for name in NORMS), ("rows", 16), ("columns", 16)])
+def test_norms_of_halves_on_a_device_have_their_digits(name, kind, block):
+    with torch.cuda.simulate(), torch.testing.checked(), settings.block(block):
         shape, dims, by, run = NORMS[name]
         x = (torch.from_numpy(_numbers(shape, 100)) * 8).to(kind)
         w, b = (torch.ones(max(by), dtype=kind, device="cuda") * each for each in (1, 0))

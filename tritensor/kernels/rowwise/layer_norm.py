@@ -66,8 +66,9 @@ class LayerNorm(RowNorm):
     def launch(self, call: Call) -> None:
         """One pass over the rows."""
         x, weight, bias = call.arrays
+        full = x.dtype.itemsize > 2
         launch_rows(
-            FORWARD,
+            FORWARD if full else FORWARD._replace(merge=merge_moments),
             call.outs[:1],
             (x,),
             1,
@@ -76,7 +77,7 @@ class LayerNorm(RowNorm):
             row_outs=call.outs[1:],
             held=1,
             col_ins=tuple(contiguous(array) for array in (weight, bias) if array is not None),
-            numbers=(call.metadata["eps"], weight is not None, bias is not None, x.dtype.itemsize > 2),
+            numbers=(call.metadata["eps"], weight is not None, bias is not None, full),
         )
 
 
@@ -123,30 +124,29 @@ def _moments(values, row_values, col_values, col, mask, count, numbers):
     centre = total / tl.maximum(count, tl.zeros_like(total) + 1)
     apart = tl.where(mask, x - centre[:, None], nothing)  # exact where the rounding of the centre counts
     squares = tl.sum(apart * apart, 1)
-    low = tl.zeros_like(squares)
-    if not numbers[3]:
-        return centre, low, squares, count
-    total = tl.sum(apart, 1)
-    low = total / tl.maximum(count, low + 1)
-    excess = low * total
-    left = tl.where(excess < squares, squares - excess, tl.zeros_like(total))
-    return centre, low, tl.where(excess - excess == 0, left, squares), count
+    if numbers[3]:
+        total = tl.sum(apart, 1)
+        low = total / tl.maximum(count, tl.zeros_like(total) + 1)
+        excess = low * total
+        left = tl.where(excess < squares, squares - excess, tl.zeros_like(total))
+        return centre, tl.where(excess - excess == 0, left, squares), count, low
+    else:
+        return centre, squares, count
 
 
 @device_function
-def _merge_moments(centre, low, squares, count, centre2, low2, squares2, count2):
+def _merge_moments(centre, squares, count, low, centre2, squares2, count2, low2):
     """The moments of both, as distances from the first centre."""
     low, squares, count = merge_moments(low, squares, count, (centre2 - centre) + low2, squares2, count2)
-    return centre, low, squares, count
+    return centre, squares, count, low
 
 
 @device_function
 def _normalised(values, row_values, col_values, summary, col, numbers):
-    rstd = 1 / tl.sqrt(summary[2] / summary[3] + numbers[0])
     out = values[0] - summary[0]
-    if numbers[3]:
-        out = out - summary[1]
-    out = out * rstd
+    if len(summary) > 3:
+        out = out - summary[3]
+    out = out * (1 / tl.sqrt(summary[1] / summary[2] + numbers[0]))
     if numbers[1]:
         out = out * col_values[0]
     if numbers[2]:
@@ -159,10 +159,14 @@ def _normalised(values, row_values, col_values, summary, col, numbers):
 
 @device_function
 def _statistics(summary, row_values, numbers):
-    count = tl.maximum(summary[3], tl.zeros_like(summary[3]) + 1)
-    low = summary[1]
-    mean = tl.where(low == low, summary[0] + low, summary[0])
-    return mean, 1 / tl.sqrt(summary[2] / count + numbers[0]), (summary[0] - mean) + low
+    mean, squares = summary[0], summary[1]
+    rstd = 1 / tl.sqrt(squares / tl.maximum(summary[2], tl.zeros_like(squares) + 1) + numbers[0])
+    low = tl.zeros_like(mean)
+    if len(summary) > 3:
+        rounded = mean + summary[3]
+        low = (mean - rounded) + summary[3]
+        mean = tl.where(low == low, rounded, mean)
+    return mean, rstd, low
 
 
 FORWARD = RowBodies(_normalised, _moments, _merge_moments, _statistics, late=True)
