@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import settings
+from tritensor import distributed, settings
+from tritensor.nn.sync_batch_normalization import _Synchronized
 
 from ..needs import needs_triton
 
@@ -114,6 +115,24 @@ def _check_norm(name, mean, device, most):
     for found, value in zip((out, x.grad, w.grad), expected, strict=True):
         found = found.detach().cpu().numpy()
         assert np.linalg.norm(found - value) / np.linalg.norm(value) < most
+
+
+def test_batch_norms_of_several_processes_exchange_all_digits(monkeypatch):
+    """Two processes with one batch each: of this one, and of what the other would send."""
+    mine, other = _numbers((300, 3), 1e6), _numbers((200, 3), 1e6, 1)
+    wide = other.astype(np.float64)
+
+    def gather(found, local, group=None):
+        found[0], found[1] = local, torch.tensor(np.r_[wide.mean(0), wide.var(0), 200.0])
+
+    monkeypatch.setattr(distributed, "get_world_size", lambda group=None: 2)
+    monkeypatch.setattr(distributed, "all_gather_into_tensor", gather)
+    running = torch.zeros(3), torch.ones(3)
+    found = _Synchronized.apply(torch.from_numpy(mine), None, None, *running, 1e-5, 1.0, None)
+    every = np.r_[mine, other].astype(np.float64)
+    truth = (mine - every.mean(0)) / np.sqrt(every.var(0) + 1e-5)
+    assert np.linalg.norm(found.numpy() - truth) / np.linalg.norm(truth) < 1e-6
+    assert _worst(running[1], every.var(0, ddof=1)) < 3e-7
 
 
 def test_running_statistics_have_the_digits_of_the_variance():

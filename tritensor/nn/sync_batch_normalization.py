@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import no_grad
+from ..dtypes import float64
 from ..function import Function
 from ..functional.creation import full, zeros
 from ..functional.joining import cat
@@ -19,7 +20,7 @@ __all__ = ["SyncBatchNorm"]
 
 
 class _Synchronized(Function):
-    """The layer's computation: processes exchange (mean, variance, count), and two sums for the input's gradient."""
+    """The layer's computation: processes exchange (mean, variance, count), and two sums for the gradient."""
 
     @staticmethod
     def forward(
@@ -39,35 +40,41 @@ class _Synchronized(Function):
         wide, channels = x.to(compute_dtype(x.dtype)), x.shape[1]
         dims, shape = (0, *range(2, x.ndim)), (-1,) + (1,) * (x.ndim - 2)
         if x.numel():
-            count = full((1,), x.numel() // channels, dtype=wide.dtype, device=x.device)
-            local = cat([wide.mean(dims), wide.var(dims, correction=0), count])
+            count = full((1,), x.numel() // channels, dtype=float64, device=x.device)
+            mean = wide.mean(dims, keepdim=True)
+            low = (wide - mean).mean(dims)  # what the mean lost when it was rounded
+            local = cat([mean.reshape(-1).double() + low, wide.var(dims, correction=0).double(), count])
         else:  # this process still takes part
-            local = zeros(2 * channels + 1, dtype=wide.dtype, device=x.device)
-        found = zeros((dist.get_world_size(group), 2 * channels + 1), dtype=wide.dtype, device=x.device)
+            local = zeros(2 * channels + 1, dtype=float64, device=x.device)
+        found = zeros((dist.get_world_size(group), 2 * channels + 1), dtype=float64, device=x.device)
         dist.all_gather_into_tensor(found, local, group=group)
         means, variances, counts = found[:, :channels], found[:, channels:-1], found[:, -1:]
         total = counts.sum()
-        mean = (means * counts).sum(0) / total
-        var = ((variances + (means - mean).square()) * counts).sum(0) / total
+        exact = (means * counts).sum(0) / total
+        var = (((variances + (means - exact).square()) * counts).sum(0) / total).to(wide.dtype)
+        mean, total = exact.to(wide.dtype), total.to(wide.dtype)
+        low = (exact - mean).to(wide.dtype)
         if running_mean is not None and running_var is not None:
             move_average(running_mean, mean, momentum, 1.0)
             move_average(running_var, var, momentum, total / (total - 1))
-        ctx.save_for_backward(x, weight, mean, var, total)
+        ctx.save_for_backward(x, weight, mean, var, low, total)
         ctx.eps, ctx.group = eps, group
         scale, shift = (
             missing if each is None else each.reshape(shape) for each, missing in ((weight, 1.0), (bias, 0.0))
         )
-        return normalize_channels(x, mean.reshape(shape), var.reshape(shape), scale, shift, 0.0, eps=eps)  # type: ignore[no-any-return]
+        mean, var, low = (each.reshape(shape) for each in (mean, var, low))
+        return normalize_channels(x, mean, var, scale, shift, low, eps=eps)  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         """The gradients of input, weight and bias; those of the parameters are this process's share."""
         from .. import distributed as dist
 
-        x, weight, mean, var, total = ctx.saved_tensors
+        x, weight, mean, var, low, total = ctx.saved_tensors
         dims, shape = (0, *range(2, x.ndim)), (-1,) + (1,) * (x.ndim - 2)
         grad, wide = grad.to(mean.dtype), x.to(mean.dtype)
-        normal = normalize_channels(wide, mean.reshape(shape), var.reshape(shape), 1.0, 0.0, 0.0, eps=ctx.eps)
+        mean, low = mean.reshape(shape), low.reshape(shape)
+        normal = normalize_channels(wide, mean, var.reshape(shape), 1.0, 0.0, low, eps=ctx.eps)
         sums, products = grad.sum(dims), (grad * normal).sum(dims)
         found = None
         if ctx.needs_input_grad[0]:
