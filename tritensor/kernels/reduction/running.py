@@ -166,6 +166,14 @@ def _add_logs(x, y):
 
 
 @device_function
+def _add_logs_in_short(x, y):
+    """The same of float64 numbers, their difference's function in float32: it is a small part of a long sum."""
+    top = larger(x, y)
+    apart = tl.where(x == y, tl.zeros_like(top), -tl.abs(x - y)).to(tl.float32)
+    return top + libdevice.log1p(libdevice.exp(apart)).to(tl.float64)
+
+
+@device_function
 def _compose(factor, y, next_factor, x):
     """Two steps of a recurrence as one."""
     return factor * next_factor, next_factor * y + x
@@ -189,6 +197,11 @@ def _running_product(state):
 @device_function
 def _running_logs(state):
     return tl.associative_scan(state, 1, _add_logs)
+
+
+@device_function
+def _running_logs_in_short(state):
+    return tl.associative_scan(state, 1, _add_logs_in_short)
 
 
 @device_function
@@ -221,6 +234,12 @@ logcumsumexp = Scan(
     _running_logs,
     _add_logs,
     _exactly(lambda kind: ((lowest(kind), kind),)),
+)
+_logs_of = logcumsumexp.parts
+logcumsumexp.parts = lambda kind: (
+    _logs_of(kind)
+    if kind is dtypes.float64
+    else _logs_of(kind)._replace(running=_running_logs_in_short, combine=_add_logs_in_short)
 )
 cummax, cummin = (
     Scan(
