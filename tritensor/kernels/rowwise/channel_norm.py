@@ -307,7 +307,16 @@ class _Backward(_ByChannel):
             reduce_arrays(WEIGHTED, sums, (*each, *scales), (2,), compute, f"{self.name}_groups")
             sums = [each.reshape((*each.shape, 1)) for each in sums]
         sums = [each.reshape((*each.shape, 1)) for each in sums]
-        every = (grad, x, mean, var, *(low or [0.0]), scale, *sums, 1 / max(1, prod([shape[dim] for dim in dims])))
+        every: tuple[Any, ...] = (
+            grad,
+            x,
+            mean,
+            var,
+            *(low or (0.0,)),
+            scale,
+            *sums,
+            1 / max(1, prod([shape[dim] for dim in dims])),
+        )
         kernel, weighted = normalize_channels_backward, groups is not None
         _launch(kernel, out.reshape(shape), every, compute, eps=eps, weighted=weighted)
 
