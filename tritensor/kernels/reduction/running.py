@@ -56,7 +56,8 @@ def _accumulate(ufunc: np.ufunc, x: np.ndarray, dim: int, reverse: bool = False)
     kind = np.dtype(np.float64) if x.dtype.char == "f" else x.dtype  # one number after another loses float32's digits
 
     def compute(part: np.ndarray, dim: int) -> tuple[np.ndarray]:
-        found = ufunc.accumulate(np.flip(part, dim) if reverse else part, dim, kind).astype(x.dtype, copy=False)
+        found = (np.flip(part, dim) if reverse else part).astype(kind)
+        found = ufunc.accumulate(found, dim, out=found).astype(x.dtype, copy=False)
         return (np.flip(found, dim) if reverse else found,)
 
     return _in_rows(compute, x, dim, x.dtype)[0]
