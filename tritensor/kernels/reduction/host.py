@@ -378,7 +378,8 @@ def moments(x: ndarray, dim: tuple[int, ...], new: Any) -> tuple[ndarray, ...]:
     if x.size < _SMALL and x.dtype.char == "f":
         x = x.astype(np.float64)
         centre = add_reduce(x, dim, keepdims=True) / count
-        squares = add_reduce(np.square(x - centre), dim, keepdims=True)
+        x -= centre
+        squares = add_reduce(np.square(x, out=x), dim, keepdims=True)
         return centre, squares, np.full_like(squares, count)
     centre = centre_of(x, dim)
     while True:
