@@ -7,7 +7,7 @@ from dataclasses import dataclass
 REFUSED, ACCEPTED, ERROR, VALUE = "refused here alone", "accepted here alone", "another error", "value differs"
 LAYOUT, CRASH = "layout differs", "crash"
 DECIDED_BY_ROUNDING = "rounding decides it"  # in the detail of such a difference
-OF_FORWARD_MODE = "PyTorch's reverse mode has this value"
+OTHER_WAY = "PyTorch has this value by another way"
 
 
 @dataclass(frozen=True)

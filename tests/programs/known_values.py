@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kinds import ACCEPTED, CRASH, DECIDED_BY_ROUNDING, ERROR, OF_FORWARD_MODE, VALUE, Known
+from .kinds import ACCEPTED, CRASH, DECIDED_BY_ROUNDING, ERROR, OTHER_WAY, VALUE, Known
 
 VALUES: tuple[Known, ...] = (
     Known(
@@ -16,9 +16,11 @@ VALUES: tuple[Known, ...] = (
     Known(
         "Tangents that PyTorch drops",
         VALUE,
-        OF_FORWARD_MODE,
+        OTHER_WAY,
         "Forward mode gives what reverse mode gives, in PyTorch as well. PyTorch's own tangents of `elu` and `polar`, "
-        "of a Function inside of two transformations, and of some others are zero or wrong.",
+        "of a Function inside of two transformations, and of some others are zero or wrong. Third derivatives of "
+        "`layer_norm`, `logcumsumexp` and `cdist` are those that PyTorch has of the same functions composed of sums "
+        "and roots; its own are zero, nan or wrong.",
         "torch.func.jacfwd(torch.func.jacfwd(torch.nn.functional.elu))(torch.tensor([-1.0]))",
     ),
     Known(
@@ -193,11 +195,11 @@ VALUES: tuple[Known, ...] = (
     Known(
         "Second derivatives of norms at zero",
         VALUE,
-        r"^value of second gradient(?s:.*)torch: .*nan",
+        r"^value (\[\d+\] )*of (second gradient|r\d)(?s:.*)torch: .*nan",
         "They are 0, as the first are in both; PyTorch's are nan, of 0 / 0.",
         "x = torch.zeros(2, requires_grad=True); y, = torch.autograd.grad(x.norm(), x, create_graph=True); "
         "y.sum().backward()",
-        program=r"linalg\.norm\(",
+        program=r"(matrix_|vector_|\.)norm\(",
     ),
     Known(
         "The gradient of sgn",

@@ -14,7 +14,7 @@ import tritensor
 
 from . import known, rounding
 from .drawing import Draw, Finished
-from .kinds import DECIDED_BY_ROUNDING, OF_FORWARD_MODE
+from .kinds import DECIDED_BY_ROUNDING, OTHER_WAY
 from .session import OUTCOMES, REFUSED, VALUE, Changed, Difference, Session, Unsuitable
 
 FAMILIES = (
@@ -120,10 +120,11 @@ def run(family: str, seed: int, device: str = "cpu") -> Result:
     if found is not None and found.outcome == VALUE and rounding.decides(found, session):
         found = replace(found, detail=f"{found.detail}\n    {DECIDED_BY_ROUNDING}")
     elif found is not None and family == "transforms" and found.outcome == VALUE:
-        from .transforms import forward_is_wrong
+        from .other_ways import differs_in_torch
+        from .transforms import HELPERS
 
-        if forward_is_wrong(found, session):
-            found = replace(found, detail=f"{found.detail}\n    {OF_FORWARD_MODE}")
+        if differs_in_torch(found, session, HELPERS):
+            found = replace(found, detail=f"{found.detail}\n    {OTHER_WAY}")
     return Result(family, seed, tuple(session.statements), found, session.accepted, session.compared)
 
 

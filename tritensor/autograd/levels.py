@@ -245,8 +245,11 @@ def _part(array: Any, level: Level, tangent: bool) -> Any:
 
 def primal_of(x: Tensor, level: Level) -> Tensor:
     """The value."""
+    inside = level in _levels(_array(x))
 
     def back(grad: Tensor) -> Tensor:
+        if not inside:  # `x` is no dual number, so its gradient is none
+            return grad
         return enter_dual(leaves.wrap(_zeros(_array(grad))), grad, level)
 
     return _crossed(_beside(x, _part(_array(x), level, False), level), (x, back))

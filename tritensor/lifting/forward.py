@@ -24,6 +24,8 @@ __all__ = ["call"]
 # The result for the tangent is the tangent of the result; further inputs have no tangent.
 _LINEAR = frozenset(["sum", "mean", "cumsum", "copy", "neg", "im2col", "col2im", "index", "gather", "resample"])
 _PRODUCTS = frozenset(("matmul", "linear"))
+# Linear in what is written to and in what is written: one element is kept of several for one place, as of the values.
+_WRITING = frozenset(("index_put", "scatter"))
 
 
 def call(operator: Any, level: Level, values: list[Any], call: Any) -> tuple[Any, ...]:
@@ -73,6 +75,11 @@ def _pushed(
     if operator.name in _LINEAR and moving == [0]:
         with no_grad():
             return (operator(*primals, **metadata),), operator(tangents[0], *primals[1:], **metadata)
+    if operator.name in _WRITING:
+        with no_grad():
+            result, target = operator(*primals, **metadata), tangents[0]
+            target = primals[0].new_zeros(primals[0].shape) if target is None else target
+            return (result,), operator(target, primals[1], 0 if tangents[2] is None else tangents[2], **metadata)
     if operator.name in _PRODUCTS and moving[-1] < 2 and metadata.get("activation") is None:
         with no_grad():
             result = operator(*primals, **metadata)

@@ -343,6 +343,8 @@ def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) ->
 def nonzero_positions(x: Tensor) -> Any:
     """Coordinates of the nonzero elements in row-major order: an int64 array of shape (n, rank) on the same device."""
     data = x._data
+    while isinstance(data, Batched) and not data.whole:  # the same for all samples
+        data = data.array
     if isinstance(data, Batched):
         raise ShapeError(
             "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
@@ -351,8 +353,8 @@ def nonzero_positions(x: Tensor) -> Any:
     if data.__class__ is DeviceArray:
         from .kernel import device_nonzero
 
-        return device_nonzero((x != 0)._data if is_complex(data) else data)
-    host = x._host_array()
+        return device_nonzero((wrap(data) != 0)._data if is_complex(data) else data)
+    host = wrap(data)._host_array()
     if host.ndim == 0:
         return np.empty((int(bool(host)), 0), np.int64)
     return np.argwhere(host)

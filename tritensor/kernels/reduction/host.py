@@ -375,7 +375,7 @@ def far_off(centre: ndarray, squares: Any, count: Any) -> bool:
 def moments(x: ndarray, dim: tuple[int, ...], new: Any) -> tuple[ndarray, ...]:
     """The mean, the sum of squared distances from it, and the count, in float64."""
     count = reduced_count(x.shape, dim)
-    if x.size < _SMALL and x.dtype.char == "f":
+    if x.ndim == 0 or (x.size < _SMALL and x.dtype.char == "f"):
         x = x.astype(np.float64)
         centre = add_reduce(x, dim, keepdims=True) / count
         x -= centre
