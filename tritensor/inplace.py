@@ -168,8 +168,9 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
     """
     if result._needs and recording.enabled and x._origin is not None and x._origin[3] < 0:
         raise AutogradError(unrecorded_view("is being modified inplace"))
+    before = None
     if isinstance(x._data, Lifted) or isinstance(result._data, Lifted):
-        result = aligned((x, result))[1]  # whose gradient is summed over a batch that it is not of
+        before, result = aligned((x._root(), result))  # whose gradients are summed over a batch that they are not of
         lifting.write(x, result)
     elif x._data.__class__ is DeviceArray:
         # `result` views the memory that is written: reading and writing it in one kernel would be a race on a GPU
@@ -182,7 +183,7 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
     if recording.enabled and (result._needs or x._needs):
         first = x if x._origin is None else x._root()
         holders = 0 if first._needs else sys.getrefcount(counter) - _UNSHARED
-        _rebase(x, result, name, replaced)
+        _rebase(x, result, name, replaced, first if before is None else before)
         if holders:
             _update_views(x, counter, holders)
 
@@ -209,11 +210,15 @@ def _update_views(x: Tensor, counter: list[int], holders: int) -> None:
                 other._edge()
 
 
-def _rebase(x: Tensor, result: Tensor, name: str, replaced: bool) -> None:
-    """Give `x` the node of `result`; if `x` is a view, give its root a node that overwrites the region."""
+def _rebase(x: Tensor, result: Tensor, name: str, replaced: bool, before: Tensor) -> None:
+    """Give `x` the node of `result`; if `x` is a view, give its root a node that overwrites the region.
+
+    Args:
+        before: the root, in all levels that it is in since the change.
+    """
     if x._origin is not None and x.dtype.category >= dtypes.FLOATING:
         root, chain = x._root(), x._way()
-        edges = [root._edge()] if root._needs else []
+        edges = [before._edge()] if root._needs else []
         if result._needs:
             edges.append(result._edge())
         backward = _Overwrite(chain, root.stride(), root._needs, result._needs)
@@ -226,9 +231,9 @@ def _rebase(x: Tensor, result: Tensor, name: str, replaced: bool) -> None:
             view = view._origin[0]
     else:
         if not result._needs:
-            node: Any = record(Unmoved(name, [x]), (x._edge(),))
+            node: Any = record(Unmoved(name, [x]), (before._edge(),))
         elif x._needs and replaced:
-            node = record(_Pass(True), (x._edge(), result._edge()))
+            node = record(_Pass(True), (before._edge(), result._edge()))
         elif result._node is None:
             # a leaf that was copied without an operator: pass x's gradient on to it
             node = record(_Pass(), (result._edge(),))

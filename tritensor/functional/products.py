@@ -248,6 +248,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tenso
 
 
 def _distinct(dims: Sequence[int], rank: int) -> list[int]:
+    if dims and not rank:
+        raise RangeError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     found = [layout.normalize_dim(dim, rank) for dim in dims]
     for dim in found:
         if found.count(dim) > 1:
