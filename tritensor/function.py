@@ -264,7 +264,7 @@ class Function:
     def _pushed(cls, level: Level, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The outputs for the values, with the tangents that `jvp` makes."""
         primals = tuple([primal_of(x, level) if isinstance(x, Tensor) else x for x in args])
-        tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in args]
+        tangents = [tangent_of(x, level, zeros=True) if isinstance(x, Tensor) else None for x in args]
         if hasattr(cls, "setup_context"):
             result, ctx = cls.apply(*primals), FunctionCtx()
             with autograd.no_grad():

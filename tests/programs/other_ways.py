@@ -69,7 +69,20 @@ def _cdist(x: Any, y: Any) -> Any:
     return (x.unsqueeze(-2) - y.unsqueeze(-3)).square().sum(-1).sqrt()
 
 
+def _det(x: Any) -> Any:
+    size = x.shape[-1]
+    if size == 1:
+        return x[..., 0, 0]
+    if size > 4:
+        raise NotImplementedError("many minors")
+    rest = [x[..., 1:, [other for other in range(size) if other != column]] for column in range(size)]
+    return sum((-1) ** column * x[..., 0, column] * _det(rest[column]) for column in range(size))
+
+
 COMPOSED = (
+    (reference.linalg, "det", _det),
+    (reference.linalg, "slogdet", lambda x: (_det(x).sign(), _det(x).abs().log())),
+    (reference, "logdet", lambda x: _det(x).log()),
     (reference.nn.functional, "layer_norm", _layer_norm),
     (reference.Tensor, "logcumsumexp", _logcumsumexp),
     (reference, "cdist", _cdist),

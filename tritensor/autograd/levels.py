@@ -255,11 +255,16 @@ def primal_of(x: Tensor, level: Level) -> Tensor:
     return _crossed(_beside(x, _part(_array(x), level, False), level), (x, back))
 
 
-def tangent_of(x: Tensor, level: Level) -> Tensor | None:
-    """The tangent, None of a constant."""
+def tangent_of(x: Tensor, level: Level, zeros: bool = False) -> Tensor | None:
+    """The tangent, None of a constant; or zeros (`zeros`) of one that requires grad, which is the tangent's part of it.
+
+    A backward pass inside of the level has the gradient of the value there.
+    """
     found = _part(_array(x), level, True)
     if found is None:
-        return None
+        if not (zeros and x._needs and recording.enabled):
+            return None
+        found = _zeros(_part(_array(x), level, False))
     return _crossed(_beside(x, found, level), (x, lambda grad: enter_dual(grad, None, level)))
 
 
