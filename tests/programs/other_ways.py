@@ -69,6 +69,10 @@ def _cdist(x: Any, y: Any) -> Any:
     return (x.unsqueeze(-2) - y.unsqueeze(-3)).square().sum(-1).sqrt()
 
 
+def _attention(query: Any, key: Any, value: Any) -> Any:
+    return (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1) @ value
+
+
 def _det(x: Any) -> Any:
     size = x.shape[-1]
     if size == 1:
@@ -80,6 +84,7 @@ def _det(x: Any) -> Any:
 
 
 COMPOSED = (
+    (reference.nn.functional, "scaled_dot_product_attention", _attention),
     (reference.linalg, "det", _det),
     (reference.linalg, "slogdet", lambda x: (_det(x).sign(), _det(x).abs().log())),
     (reference, "logdet", lambda x: _det(x).log()),

@@ -346,4 +346,4 @@ def _copied(array: Any, source: Any) -> None:
         _copied(array.array, _part(source, level, False))
         if array.tangent is not None:
             change = _part(source, level, True)
-            _copied(array.tangent, _zeros(array.array) if change is None else change)
+            _copied(array.tangent, _zeros(array.tangent) if change is None else change)
