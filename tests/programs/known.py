@@ -13,6 +13,7 @@ from .kinds import ACCEPTED, CRASH, ERROR, LAYOUT, REFUSED, VALUE, Known
 from .known_gradients import GRADIENTS
 from .known_linear import LINEAR
 from .known_modules import MODULES
+from .known_transforms import TRANSFORMS
 from .known_values import VALUES
 
 __all__ = ["ACCEPTED", "CRASH", "ERROR", "KNOWN", "LAYOUT", "REFUSED", "VALUE", "Known", "entry"]
@@ -22,6 +23,7 @@ KNOWN: tuple[Known, ...] = (
     *GRADIENTS,
     *LINEAR,
     *MODULES,
+    *TRANSFORMS,
     Known(
         "Complex tensors beyond arithmetic",
         REFUSED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kinds import ACCEPTED, CRASH, DECIDED_BY_ROUNDING, ERROR, OTHER_WAY, VALUE, Known
+from .kinds import ACCEPTED, CRASH, DECIDED_BY_ROUNDING, ERROR, VALUE, Known
 
 VALUES: tuple[Known, ...] = (
     Known(
@@ -12,16 +12,6 @@ VALUES: tuple[Known, ...] = (
         "The difference of nearly equal numbers, a quotient by nearly 0, a number cut to an integer next to it: the "
         "value moves as far in PyTorch itself if its numbers are changed by an ulp, and both agree in float64.",
         "torch.optim.Adam([x], weight_decay=0.1).step()  # where the gradient is about -0.1 x",
-    ),
-    Known(
-        "Tangents that PyTorch drops",
-        VALUE,
-        OTHER_WAY,
-        "Forward mode gives what reverse mode gives, in PyTorch as well. PyTorch's own tangents of `elu` and `polar`, "
-        "of a Function inside of two transformations, and of some others are zero or wrong. Third derivatives of "
-        "`layer_norm`, `logcumsumexp` and `cdist` are those that PyTorch has of the same functions composed of sums "
-        "and roots; its own are zero, nan or wrong.",
-        "torch.func.jacfwd(torch.func.jacfwd(torch.nn.functional.elu))(torch.tensor([-1.0]))",
     ),
     Known(
         "Powers of two that are infinite",

@@ -89,6 +89,7 @@ COMPOSED = (
     (reference.linalg, "slogdet", lambda x: (_det(x).sign(), _det(x).abs().log())),
     (reference, "logdet", lambda x: _det(x).log()),
     (reference.nn.functional, "layer_norm", _layer_norm),
+    (reference.nn.functional, "mish", lambda x: x * (1 + x.exp()).log().tanh()),
     (reference.Tensor, "logcumsumexp", _logcumsumexp),
     (reference, "cdist", _cdist),
 )

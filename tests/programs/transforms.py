@@ -110,7 +110,7 @@ MATRICES = (
         "torch.linalg.eigh({m})[0]",
         "torch.einsum('ij,kj->ik', {v}, {v})",
     ),
-    *("torch.linalg.matrix_exp({m} * 4)", "torch.linalg.norm({m}, 2)", "torch.linalg.multi_dot([{v}, {v}.mT, {v}])"),
+    *("torch.linalg.matrix_exp({m} * 1.5)", "torch.linalg.norm({m}, 2)", "torch.linalg.multi_dot([{v}, {v}.mT, {v}])"),
     *(
         "torch.baddbmm({m}[None], {v}[None], {v}.mT[None])[0]",
         "torch.linalg.vector_norm({v}, 3)",

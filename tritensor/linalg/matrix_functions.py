@@ -130,9 +130,14 @@ class _MatrixExpBackward(Gradient):
         Functions and Applications", SIAM J. Matrix Anal. Appl. 17, 1996."""
         (A,) = node.saved
         n, turned = A.shape[-1], adjoint(A)
+        if not gradient.numel():
+            return (gradient.clone(),)
+        # linear in G, of which a large one would count as the norm of the whole, and cost as many digits
+        scale = gradient.detach().abs().amax((-2, -1), keepdim=True)
+        scale = where((scale > 0) & scale.isfinite(), scale, 1)
         below = cat((turned * 0, turned), dim=-1)
-        both = matrix_exp(cat((cat((turned, gradient), dim=-1), below), dim=-2))
-        return (both[..., :n, n:],)
+        both = matrix_exp(cat((cat((turned, gradient / scale), dim=-1), below), dim=-2))
+        return (both[..., :n, n:] * scale,)
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
