@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as torch
 from tritensor.autograd import forward_ad
-from tritensor.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+from tritensor.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 from .test_transformations import close, point
 
@@ -299,3 +299,69 @@ def test_a_function_that_returns_too_few_tangents_is_refused() -> None:
     x = point(2)
     with pytest.raises(RuntimeError, match=r"incorrect number of forward gradients \(expected 2, got 1\)"):
         jvp(Two.apply, (x,), (x,))
+
+
+# ---- changes in place, constants, and what is the same for all samples ----------------------------------------------
+
+
+def test_a_part_that_is_written_inside_passes_on_the_gradient_of_the_whole() -> None:
+    def written(x: Any, y: Any) -> Any:
+        z = y * 1
+        z[0].add_(x.sum())
+        return z.sin()
+
+    x, y = point(2), point(3, seed=1)
+    first, rest = y[:1] + x.sum(), y[1:]
+    expected = torch.cat([first.cos(), rest.cos()]).diag()
+    close(jacrev(lambda y: jvp(lambda x: written(x, y), (x,), (x,))[0])(y), expected)
+    slope = jacrev(jacfwd(written), argnums=1)(x, y)
+    close(slope, torch.zeros(3, 2, 3, dtype=x.dtype).index_put((torch.tensor(0), ..., torch.tensor(0)), -first.sin()))
+
+
+def test_what_does_not_move_keeps_its_gradient_beside_forward_mode() -> None:
+    x, y = point(2), point(2, seed=1)
+    close(grad(lambda y: jacfwd(lambda x: (x, y.cos()), has_aux=True)(x)[1].sum())(y), -y.sin())
+    close(grad(lambda y: jvp(lambda x: y.cos(), (x,), (x,))[0].sum())(y), -y.sin())
+
+
+def test_a_backward_pass_of_a_function_inside_of_forward_mode_is_that_of_a_constant() -> None:
+    def slope(x: Any, y: Any) -> Any:
+        return vjp(lambda x, y: (Power.apply(y, y, 2.0)[0].sum(), x.exp()), x, y)[1]((torch.ones_like(x[0]), x))[1]
+
+    x, y = point(2), point(2, seed=1)
+    value, tangent = jvp(lambda x: slope(x, y), (x,), (x,))
+    close(value, 8 * y**3)
+    close(tangent, torch.zeros_like(y))
+
+
+def test_the_tangent_of_values_for_one_place_is_that_of_the_one_that_is_kept() -> None:
+    x = point(1)
+
+    def written(x: Any) -> Any:
+        y = x * 1
+        y[[0, -1]] = x[[0, 0]] * 3
+        return y
+
+    close(jvp(written, (x,), (x,))[1], x * 3)
+    index = torch.zeros(2, dtype=torch.int64)
+    close(jvp(lambda x: x.scatter(0, index, x[[0, 0]] * 3), (x,), (x,))[1], x * 3)
+
+
+def test_a_mask_that_is_the_same_for_all_samples_chooses_places() -> None:
+    def written(x: Any) -> Any:
+        y = x * 1
+        y[x > 0] = 0.25
+        return y.square()
+
+    x = torch.tensor([1.5, -2.0], dtype=torch.float64)
+    close(jacrev(jacfwd(written))(x)[1, 1], torch.tensor([0.0, 2.0], dtype=x.dtype))
+
+
+def test_a_number_is_written_to_samples_of_samples_with_tangents() -> None:
+    def written(x: Any) -> Any:
+        y = x * 2
+        y[0] = 0.5
+        return y
+
+    found = vmap(jacfwd(written))(point(3, 2).requires_grad_())
+    close(found, torch.tensor([[0.0, 0.0], [0.0, 2.0]], dtype=found.dtype).expand(3, 2, 2))

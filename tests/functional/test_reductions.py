@@ -369,3 +369,14 @@ def test_the_gradient_of_a_product_does_not_overflow_on_the_way():
     x = torch.tensor([[2e30], [4.0]], requires_grad=True)
     (x.prod(1) * torch.tensor([4e30, 1.0])).sum().backward()
     assert x.grad.reshape(-1).tolist() == torch.tensor([4e30, 1.0]).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_the_spread_of_a_number_has_no_dimensions(name: str, dtype: torch.dtype) -> None:
+    x = torch.tensor(2.0, dtype=dtype)
+    for dim in (0, -1, None):
+        found = getattr(x, name)(dim, correction=0)
+        assert (found.shape, found.dtype, found.item()) == ((), dtype, 0.0)
+    assert torch.var_mean(x, 0)[0].shape == ()

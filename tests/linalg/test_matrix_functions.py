@@ -267,3 +267,11 @@ def test_arguments_of_other_types() -> None:
         L.vector_norm(A, "fro")
     with pytest.raises(TypeError, match=r"linalg_matrix_power\(\): argument 'n' must be int, not float"):
         L.matrix_power(A, 2.0)
+
+
+def test_a_large_gradient_of_matrix_exp_keeps_its_digits() -> None:
+    x = torch.tensor([[2.0]], dtype=torch.float64, requires_grad=True)
+    (found,) = torch.autograd.grad(L.matrix_exp(x), x, torch.tensor([[1e12]], dtype=torch.float64))
+    assert found.item() == pytest.approx(1e12 * math.exp(2), rel=1e-13)
+    (none,) = torch.autograd.grad(L.matrix_exp(x), x, torch.zeros(1, 1, dtype=torch.float64))
+    assert none.item() == 0
