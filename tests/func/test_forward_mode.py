@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -365,3 +366,9 @@ def test_a_number_is_written_to_samples_of_samples_with_tangents() -> None:
 
     found = vmap(jacfwd(written))(point(3, 2).requires_grad_())
     close(found, torch.tensor([[0.0, 0.0], [0.0, 2.0]], dtype=found.dtype).expand(3, 2, 2))
+
+
+def test_the_second_derivative_of_sinc_at_zero() -> None:
+    x = torch.tensor(0.0, dtype=torch.float64)
+    for modes in ((grad, grad), (jacfwd, grad), (jacfwd, jacfwd)):
+        close(modes[0](modes[1](torch.sinc))(x), torch.tensor(-(np.pi**2) / 3, dtype=x.dtype))

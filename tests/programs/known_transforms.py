@@ -62,4 +62,20 @@ TRANSFORMS: tuple[Known, ...] = (
         "What cancels in them, and sines of numbers as large, have no digits left in either library.",
         "torch.func.grad(lambda x: (x * 50).exp().cos())(torch.tensor(1.0))",
     ),
+    Known(
+        "Second derivatives of sinc at 0",
+        VALUE,
+        r"^value (\[\d+\] )*of (second gradient|r\d)(?s:.*)torch: .*(nan|0\.0)",
+        "It is -pi ** 2 / 3; PyTorch's is nan by reverse mode and 0 by forward mode.",
+        "torch.func.grad(torch.func.grad(torch.sinc))(torch.tensor(0.0))",
+        program=r"\bsinc_?\(",
+    ),
+    Known(
+        "Zero times the derivative of a covariance of one observation",
+        VALUE,
+        r"^value (\[\d+\] )*of r\d\n.*nan",
+        "It is nan, as the covariance is, also by what it does not depend on.",
+        "torch.func.jacfwd(lambda x, y: torch.cov(y.reshape(1, -1)), argnums=(0, 1))(torch.ones(1), torch.ones(1))",
+        program=r"torch\.cov\(",
+    ),
 )
