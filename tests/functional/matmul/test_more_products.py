@@ -167,3 +167,8 @@ def test_a_factor_of_zero_makes_nan_of_nan(device) -> None:
     for rows, depth, cols in ((1, 1, 3), (3, 1, 1), (1, 2, 3), (2, 2, 2)):
         zeros, nans = torch.zeros(rows, depth, device=device), torch.full((depth, cols), float("nan"), device=device)
         assert (zeros @ nans).isnan().all()
+
+
+def test_tensordot_refuses_dimensions_of_what_has_none() -> None:
+    with pytest.raises(IndexError, match="Dimension specified as 0 but tensor has no dimensions"):
+        torch.tensordot(torch.tensor(1.0), torch.tensor(1.0), dims=[[0], [0]])
