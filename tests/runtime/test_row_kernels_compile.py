@@ -65,9 +65,10 @@ CASES = [
     (softmax, 4096, HALF, 10, 11.5),  # 6, 31
     (softmax, 4096, FLOAT16, 10, 11),  # 6, 31
     (softmax, 32768, HALF, 3, 19.5),  # 3, 36
-    (layer_norm, 4096, FLOAT, 8, 10.5),  # 4, 23
-    (layer_norm, 8192, FLOAT, 4, 10.5),  # 2, 23
-    (layer_norm, 16384, FLOAT, 2, 11),  # 1, 25
+    # two of these center again what the mean lost in rounding: 1e-6 and not 1e-2 of the result for a mean of 1e6
+    (layer_norm, 4096, FLOAT, 8, 13),  # 4, 23
+    (layer_norm, 8192, FLOAT, 4, 13),  # 2, 23
+    (layer_norm, 16384, FLOAT, 2, 14),  # 1, 25
     (layer_norm, 4096, HALF, 8, 14.5),  # 5, 25
     (layer_norm, 8192, HALF, 4, 15),  # 2, 25
     (layer_norm, 16384, HALF, 2, 15),  # 1, 27

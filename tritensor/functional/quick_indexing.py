@@ -146,9 +146,9 @@ def join(
     try:
         views = arrays if form is None or whole else [form(array) for array in arrays]
         joined = np.concatenate(views, dim)
+        result = wrap(joined.reshape(whole) if whole else joined)
     except _REFUSED:
         return None
-    result = wrap(joined.reshape(whole) if whole else joined)
     if recording.enabled and [True for x in tensors if x._needs]:
         recorded, parts, start = [], [], 0
         dim %= joined.ndim
