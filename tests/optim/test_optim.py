@@ -450,3 +450,14 @@ def test_the_product_of_nadam_is_one_of_float32_numbers():
         optimizer.step()
         product *= np.float32(0.5 * (1 - 0.5 * 0.96 ** (step * 4e-3)))
         assert optimizer.state[x]["mu_product"].item() == product.item()
+
+
+@pytest.mark.parametrize(("name", "switch"), [("SGD", "nesterov"), ("Adam", "decoupled_weight_decay")])
+def test_a_switch_is_whatever_is_true_or_false(name: str, switch: str) -> None:
+    made = []
+    for value in (None, False):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        x.grad = torch.ones(2)
+        getattr(torch.optim, name)([x], lr=0.1, weight_decay=0.1, **{switch: value}).step()
+        made.append(x.tolist())
+    assert made[0] == made[1]

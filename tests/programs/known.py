@@ -193,15 +193,6 @@ KNOWN: tuple[Known, ...] = (
         "clip_grad_value_",
     ),
     Known(
-        "A switch that is None or a word",
-        REFUSED,
-        r"^TypeError: (float\(\) argument must be|could not convert string to float)",
-        "`decoupled_weight_decay` and `nesterov` are numbers of the rule; PyTorch takes whatever is true or false.",
-        "torch.optim.Adam([x], decoupled_weight_decay=None).step()",
-        r"step\(",
-        r"(decoupled_weight_decay|nesterov)=(None|'a')",
-    ),
-    Known(
         "`capturable` on the CPU",
         ACCEPTED,
         r"If capturable=True, params and state_steps must be on supported devices",

@@ -96,6 +96,9 @@ def declared(schedule: Any = None, *rules: Any) -> Callable[[Kind], Kind]:
             cls._schedule, cls._numbers_of = schedule, staticmethod(spoken(schedule, ARRAYS))
             cls._takes = tuple([name in taken for name in cls._counted])
             cls._options = tuple([name for name in taken if name not in (*cls._counted, "first")])
+            cls._flags = frozenset(
+                [name for name in cls._options if name in fields and fields[name].annotation == "bool"]
+            )
             cls._shaped_state = tuple(dict.fromkeys(name for rule in rules for name in rule.inputs[2:]))
         return cls
 
@@ -155,6 +158,7 @@ class Ruled(Declared):
     _numbers_of: ClassVar[Callable[..., tuple[Any, ...]]]
     _takes: ClassVar[tuple[bool, ...]]  # which of the counts the schedule takes
     _options: ClassVar[tuple[str, ...]]  # what it takes after them
+    _flags: ClassVar[frozenset[str]]  # those of them that are true or false
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -248,7 +252,8 @@ class Ruled(Declared):
             if name == "sign":
                 found.append(-1.0 if group["maximize"] else 1.0)
             else:
-                found.append(float(group[name] if name in group else group[f"{name[:-1]}s"][int(name[-1]) - 1]))
+                value = group[name] if name in group else group[f"{name[:-1]}s"][int(name[-1]) - 1]
+                found.append(float(bool(value) if name in self._flags else value))
         return found
 
     def _fill(self, param: Tensor, group: dict[str, Any], names: Sequence[str], state: dict[str, Any]) -> None:
