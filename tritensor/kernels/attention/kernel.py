@@ -56,8 +56,8 @@ def scored(products, row, col, view, EDGE: tl.constexpr, CAUSAL: tl.constexpr):
     for position in tl.static_range(len(masks)):
         address = masks[position] + starts[2] + row.to(tl.int64) * steps[2][0] + col.to(tl.int64) * steps[2][1]
         value = tl.load(address, mask=(row < sizes[0]) & (col < sizes[1]), other=0)
-        if value.dtype == tl.int1:
-            scores = tl.where(value, scores, float("-inf"))
+        if value.dtype.is_int():
+            scores = tl.where(value != 0, scores, float("-inf"))
         else:
             scores += value.to(scores.dtype) * 1.4426950408889634
     if EDGE:
@@ -74,7 +74,8 @@ def kept(row, start, view, COLS: tl.constexpr, DROPOUT: tl.constexpr):
 
     They are those of the operator `dropout` for weights whose rows are a multiple of 8 long, 16 random bits each.
     """
-    sizes, batch, (seed, offset, threshold, factor) = view[2], view[6], view[7]
+    sizes, batch = view[2], view[6]
+    seed, offset, threshold, factor = view[7]
     key, call = present(seed, offset, DROPOUT == 2)
     group = start // 8 + tl.arange(0, COLS // 8)
     counter = (batch * sizes[0] + row)[:, None] * tl.cdiv(sizes[1], 8) + group[None, :]
@@ -112,7 +113,9 @@ def result_step(
     N: tl.constexpr,
 ):
     """The running product with the values, the largest scores and their sums, after the keys from `start` on."""
-    (total, top, sums), (inner, outer), (starts, steps, sizes) = carried, across, view[:3]
+    total, top, sums = carried
+    inner, outer = across
+    starts, steps, sizes = view[:3]
     scores, _ = scores_of(q, start, row, inner, view, PRODUCT, EDGE, FLAGS, N)
     highest = tl.maximum(top, tl.max(scores, 1))
     base = highest
@@ -143,7 +146,9 @@ def query_step(
     N: tl.constexpr,
 ):
     """The gradient of queries, with the part of the keys from `start` on."""
-    (q, grad, logs, delta), (inner, outer), (starts, steps, sizes) = fixed, across, view[:3]
+    q, grad, logs, delta = fixed
+    inner, outer = across
+    starts, steps, sizes = view[:3]
     scores, k = scores_of(q, start, row, inner, view, PRODUCT, EDGE, FLAGS, N)
     weights = tl.exp2(scores - logs[:, None])
     near, inside = tl.arange(0, N).to(inner.dtype), (start + tl.arange(0, N) < sizes[1])[None, :]
@@ -194,7 +199,8 @@ def attention_kernel(
             its seed is in memory; the width of keys is less than BLOCK_E; that of values than BLOCK_V; the dtype to sum
             in; that of offsets in a block.
     """
-    (rows, _, width, v_width), (factor, scale, diagonal) = sizes, numbers
+    rows, _, width, v_width = sizes
+    factor, scale, diagonal = numbers
     blocks = tl.cdiv(rows, BLOCK_M)
     block = tl.program_id(0) % blocks
     if FLAGS[0]:  # the longest first
@@ -269,7 +275,8 @@ def key_step(
     N: tl.constexpr,
 ):
     """The gradients of keys and of values, with the part of the queries from `start` on."""
-    (inner, outer), (starts, steps, sizes) = across, view[:3]
+    inner, outer = across
+    starts, steps, sizes = view[:3]
     step = tl.cast(start, tl.int64)
     near, row, col = tl.arange(0, M).to(inner.dtype), start + tl.arange(0, M), first + tl.arange(0, N)
     inside, wide, v_wide = row < sizes[0], (inner < sizes[2])[:, None], (outer < sizes[3])[None, :]
@@ -320,7 +327,8 @@ def attention_keys_kernel(
         strides: of the keys' gradient, queries, keys, values, mask, the results' gradient, the values' gradient.
         repeats: so many neighbours in the batch share keys and values.
     """
-    (rows, cols, width, v_width), (factor, scale, diagonal) = sizes, numbers
+    rows, cols, width, v_width = sizes
+    factor, scale, diagonal = numbers
     blocks = tl.cdiv(cols, BLOCK_N)
     program = tl.program_id(0)
     first = program % blocks * BLOCK_N

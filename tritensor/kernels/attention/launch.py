@@ -73,6 +73,12 @@ class _Work:
         self.table, self.total, self.product = arithmetic(
             kind, product_for(self.driver.capability(q.device.index or 0))
         )
+        if kind is dtypes.float64 and self.mask is not None and self.mask.dtype == bool:
+            # Triton 3.6 takes the width of a product's operands from the narrowest load before them, here the mask's,
+            # and compiles no float64 product of that width.
+            wide = buffer.empty(self.mask.shape, dtypes.int64.numpy, self.mask.device)
+            copy_into(wide, self.mask)
+            self.mask = wide
         number = Float64 if kind is dtypes.float64 else float
         self.numbers = (number(scale), number(scale / math.log(2)), diagonal or 0)
         self.dropout: tuple[Any, ...] = ()
