@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
+from operator import attrgetter, is_
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = ["Declared", "Ruled", "check_rate", "declared", "pair"]
 
 Kind = TypeVar("Kind", bound="type[Declared]")
 _Parameter = inspect.Parameter
+_DATA, _GRADIENT = attrgetter("_data"), attrgetter("_grad")
 _POSITIONAL: Any = _Parameter.POSITIONAL_OR_KEYWORD
 _BY_NAME: Any = _Parameter.KEYWORD_ONLY
 
@@ -159,6 +161,7 @@ class Ruled(Declared):
     _takes: ClassVar[tuple[bool, ...]]  # which of the counts the schedule takes
     _options: ClassVar[tuple[str, ...]]  # what it takes after them
     _flags: ClassVar[frozenset[str]]  # those of them that are true or false
+    _tables: Tables
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -188,6 +191,14 @@ class Ruled(Declared):
         shared: dict[Any, tuple[Step, list[float]]] = {}
         launches: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
         params = [param for param in group["params"] if param._grad is not None]
+        repeated = self.__dict__.setdefault("_repeated", {})
+        found = repeated.pop(position, None)
+        if found is not None and lr is not None and not (capturable or recorded) and found.fits(rule, params, states):
+            counts = found.counts()
+            if counts is not None:
+                self._repeat(position, found, counts, np.float64(lr), options)
+                repeated[position] = found
+                return
         # all are looked up before the first step: without counts a parameter that is there twice starts twice
         for param, state in zip(params, [states.get(param) for param in params], strict=True):
             state = state or (counted and states.get(param)) or {}
@@ -231,8 +242,26 @@ class Ruled(Declared):
                 self._launch((position, number), rule, step.numbers, members, None)
                 for param, state in members:
                     self._keep(param, state, kept)
+                if len(members) == len(params) and (counted or not key) and _real_and_different(params):
+                    repeated[position] = _Repeated(rule, members, counted)
             else:
                 self._launch_counted(position, rule, rate, key, options, members)
+
+    def _repeat(
+        self, position: int, found: _Repeated, counts: tuple[float, ...], lr: Any, options: Sequence[float]
+    ) -> None:
+        """One launch for parameters on devices that have stepped together before."""
+        taken = tuple([value for value, taken in zip(counts, self._takes, strict=True) if taken])
+        kept, given = self._scheduled(self._numbers_of, lr, taken if self._counted else False, options)
+        rule = found.rule
+        numbers = Step(rule, [float(each) for each in given[: len(rule.metadata)]]).numbers
+        if counts:
+            self._refuse_capture(found.one_of_each_device)
+        entries = list(zip(found.params, map(_GRADIENT, found.params), *found.columns, strict=True))
+        self._tables.step((position, rule.name), rule, numbers, entries, lambda: self._entries(rule, found.members))
+        for arrays, value in zip(found.arrays, (counts[0] + 1, *kept) if counts else (), strict=True):
+            for array in arrays:
+                array.fill(value)
 
     def _scheduled(
         self, schedule: Callable[..., Any], lr: Any, given: Any, options: Sequence[float]
@@ -321,17 +350,19 @@ class Ruled(Declared):
         rates: Schedule | None,
     ) -> None:
         """Change parameters and their states, with one launch for each device and combination of dtypes."""
-        names = rule.inputs[2:]
-
-        def entries(place: bool) -> list[tuple[Any, ...]]:
-            if place:
-                for param, state in members:
-                    self.state_of(param, state)
-            rows = [(param, param._grad, *[state[name] for name in names]) for param, state in members]
-            return [tuple(_real(row)) if row[0]._data.dtype.kind == "c" else row for row in rows]
-
         tables = self.__dict__.setdefault("_tables", Tables())
-        tables.step((*tag, rule.name), rule, numbers, entries(False), lambda: entries(True), rates)
+        entries = self._entries(rule, members, False)
+        tables.step((*tag, rule.name), rule, numbers, entries, lambda: self._entries(rule, members), rates)
+
+    def _entries(
+        self, rule: Any, members: list[tuple[Tensor, dict[str, Any]]], place: bool = True
+    ) -> list[tuple[Any, ...]]:
+        """Each parameter with its gradient and state, which is moved to its device to `place` it."""
+        if place:
+            for param, state in members:
+                self.state_of(param, state)
+        rows = [(param, param._grad, *[state[name] for name in rule.inputs[2:]]) for param, state in members]
+        return [tuple(_real(row)) if row[0]._data.dtype.kind == "c" else row for row in rows]
 
     def _launch_counted(
         self, position: int, rule: Any, rate: Any, key: Any, options: list[float], members: list[Any]
@@ -346,6 +377,52 @@ class Ruled(Declared):
         for param, state in members:
             if state:
                 self.state[param] = state
+
+
+class _Repeated:
+    """What one launch stepped, for the next step: the loops over 300 parameters took longer than Adam on the device.
+
+    Args:
+        members: parameters on devices, different ones and real, and their states, which have the same counts.
+    """
+
+    def __init__(self, rule: Any, members: list[tuple[Tensor, dict[str, Any]]], counted: Sequence[str]) -> None:
+        self.rule, self.members, self.names = rule, members, (*counted, *rule.inputs[2:])
+        self.params, self.states = map(list, zip(*members, strict=True))
+        values = [[state[name] for state in self.states] for name in self.names]
+        self.counters, self.columns = values[: len(counted)], values[len(counted) :]
+        self.arrays: list[list[Any]] = [[counter._data for counter in column] for column in self.counters]
+        self.one_of_each_device = list({param._data.device: param for param in self.params}.values())
+
+    def fits(self, rule: Any, params: list[Tensor], states: dict[Any, dict[str, Any]]) -> bool:
+        """Whether these are the same parameters, with the same tensors for their state."""
+        if rule is not self.rule or len(params) != len(self.params) or not all(map(is_, params, self.params)):
+            return False
+        if list(map(type, map(_DATA, params))).count(DeviceArray) != len(params):
+            return False
+        if not self.names:
+            return True
+        if not all(map(is_, map(states.get, params), self.states)):
+            return False
+        try:
+            return all(
+                all(map(is_, [state[name] for state in self.states], column))
+                for name, column in zip(self.names, (*self.counters, *self.columns), strict=True)
+            )
+        except KeyError:  # a state lost one of its tensors
+            return False
+
+    def counts(self) -> tuple[float, ...] | None:
+        """What is counted, None if not all have the same."""
+        found = []
+        for column, arrays in zip(self.counters, self.arrays, strict=True):
+            if not all(map(is_, map(_DATA, column), arrays)):
+                return None
+            values = [array.item() for array in arrays]
+            if values.count(values[0]) != len(values):
+                return None
+            found.append(values[0])
+        return tuple(found)
 
 
 def _count(state: dict[str, Any], name: str) -> float:
@@ -364,6 +441,10 @@ def _counter_on(device: Any, state: dict[str, Any], name: str) -> Tensor:
     if data.__class__ is not DeviceArray or data.device is not device or data.dtype != float32.numpy:
         counter = state[name] = tensor(float(counter), device=device)
     return counter
+
+
+def _real_and_different(params: list[Tensor]) -> bool:
+    return len({*map(id, params)}) == len(params) and all(param._data.dtype.kind != "c" for param in params)
 
 
 def _real(tensors: Iterable[Tensor]) -> list[Tensor]:

@@ -12,7 +12,8 @@ memory, a row for each tensor, because arguments are fixed when a graph is captu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -37,6 +38,9 @@ __all__ = ["Batch", "Entries", "Rates", "Tables", "block_size", "check_entry", "
 # Bytes of the widest operand that one program moves; see `elementwise_kernel`.
 _PROGRAM_BYTES = 4096
 _INTERPRETED_BLOCK = 1 << 16
+
+# Each is read of 1200 arrays in a step of 300 parameters: mapped, in half the time of a comprehension.
+_DATA, _FORM, _OFFSET, _ADDRESS = map(attrgetter, ("_data", "form", "offset", "buffer.address"))
 
 Arrays = Sequence[Sequence[DeviceArray]]
 Entries = list[tuple[Tensor, ...]]
@@ -310,8 +314,9 @@ class Tables:
         # one flat list: a step of 300 tensors checks 1200 arrays before its launch
         arrays = _arrays(entries, rates)
         try:
-            forms = [array.form for array in arrays]
-            addresses = [array.data_ptr() if array.offset else array.buffer.address for array in arrays]
+            forms, addresses = list(map(_FORM, arrays)), list(map(_ADDRESS, arrays))
+            if any(map(_OFFSET, arrays)):
+                addresses = [array.data_ptr() for array in arrays]
             driver = arrays[0].buffer.arena.driver
         except AttributeError:  # something is on the host
             split = None
@@ -338,18 +343,18 @@ class Tables:
                     numbers,
                     rates,
                 )
-        for entry in entries:
-            for tensor in (entry[0], *entry[2:]):
-                counter = tensor._counter
-                if counter is None:
-                    tensor._counter = [1]
-                else:
-                    counter[0] += 1
+        params, _, *states = zip(*entries, strict=True)
+        for tensor in chain(params, *states):
+            counter = tensor._counter
+            if counter is None:
+                tensor._counter = [1]
+            else:
+                counter[0] += 1
 
 
 def _arrays(entries: Entries, rates: Rates | None) -> list[Any]:
     """The arrays of all tensors, entry by entry, and then those of the counters."""
-    arrays = [tensor._data for entry in entries for tensor in entry]
+    arrays = list(map(_DATA, chain.from_iterable(entries)))
     if rates is not None:
         arrays += [tensor._data for tensor in rates.counters]
     return arrays
