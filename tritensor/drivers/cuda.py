@@ -103,6 +103,7 @@ class CudaDriver(CudaKernels):
         self._priorities: dict[int, tuple[int, int]] = {}
         self._plain_event = _options(core.EventOptions, timing_enabled=False)
         self._timed_event = _options(core.EventOptions, timing_enabled=True)
+        self.native: weakref.WeakSet[Any] = weakref.WeakSet()  # streams and events, which a forked child must not end
         self._alive.add(self)
 
     # -- devices
@@ -262,7 +263,9 @@ class CudaDriver(CudaKernels):
     def _open(self, index: int, **options: Any) -> Any:
         device = self._core.Device(index)
         device.set_current()
-        return device.create_stream(options=self._core.StreamOptions(**options))
+        queue = device.create_stream(options=self._core.StreamOptions(**options))
+        self.native.add(queue)
+        return queue
 
     def queue_address(self, queue: Any) -> int:
         return int(queue.handle)
@@ -290,9 +293,11 @@ class CudaDriver(CudaKernels):
         try:
             if reusable is not None:
                 return queue.record(reusable)
-            return queue.record(options=self._timed_event if timing else self._plain_event)
+            mark = queue.record(options=self._timed_event if timing else self._plain_event)
         except Exception as error:
             raise self._failure(error, "an event could not be recorded") from error
+        self.native.add(mark)
+        return mark
 
     def wait(self, queue: Any, mark: Any) -> None:
         self._here_for(queue)
@@ -431,6 +436,9 @@ class _Forked(CudaDriver):
 
 def _after_fork() -> None:
     for driver in list(CudaDriver._alive):
+        # Destroying a stream of the parent ends the child with a segmentation fault (driver 580), so each lives on.
+        for handle in list(driver.native):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(handle))
         driver.__class__ = _Forked
 
 
