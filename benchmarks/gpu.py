@@ -41,7 +41,7 @@ __all__ = ["main", "print_row", "slug", "supervise"]
 ROW_SECONDS = 90  # that a row may take, compilations included
 COMPILERS = 4  # processes that compile kernels beside the tests
 START_SECONDS = 180  # that the measuring process may take until it answers
-TESTS_SHARE = 0.35  # of the time, for the tests
+TESTS_SHARE = 0.32  # of the time, for the tests
 
 
 def slug(gpu: str) -> str:

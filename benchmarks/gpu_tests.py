@@ -130,7 +130,7 @@ def run(
     begin = time.monotonic()
     others = [_quietly(command) for command in beside]
     waiting = list(_SIMULATED if simulated else _EMULATED if emulated else JOBS)
-    at_once = 1 if simulated else max(1, min(8, (os.cpu_count() or 2) // 2))
+    at_once = 1 if simulated else max(1, (os.cpu_count() or 2) - len(others))  # most of their time is compilation
     running: list[tuple[subprocess.Popen[bytes], Path]] = []
     outputs: list[Path] = []
     unfinished = 0

@@ -173,6 +173,7 @@ SIMULATED = frozenset(
         "test_a_probability_that_is_none_is_asserted_on_a_device",
         "test_operands_of_any_strides_are_read_in_place",
         "test_a_graph_of_an_ended_simulation_says_so",
+        "test_weights_are_packed_for_many_results_only",
     )
 )
 

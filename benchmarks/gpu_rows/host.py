@@ -45,7 +45,8 @@ HOSTS = (
         grad=True,
     ),
     *[
-        Row(replace(case, name="enqueue_step", targets={}), case.inputs, kind=HOST)
+        # the products' rounding: three products of tf32 on an H200 gave 1.8e-6 where torch gave 1.0e-6
+        Row(replace(case, name="enqueue_step", targets={}, rounding=3e-6), case.inputs, kind=HOST)
         for case in CASES
         if case.name == "step_128"
     ],
