@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -107,6 +109,44 @@ def test_an_interrupt_at_either_end_restores_the_mode(name: str, block: Any, fun
     error = interrupted_at(function, lambda: block(mode))
     assert state() == (True, False), error
     plain(mode)
+    assert state() == (True, False)
+
+
+def by_hand(mode: Any) -> None:
+    mode.__enter__()
+    mode.__exit__(None, None, None)
+
+
+def interrupted(mode: Any) -> None:
+    interrupted_at("__enter__", lambda: plain(mode))
+
+
+@pytest.mark.parametrize("block", [plain, by_hand, interrupted], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("name", MODES)
+def test_nothing_keeps_a_mode_after_its_block(name: str, block: Any) -> None:
+    """Of a call of `__exit__`, and of a statement that an interrupt ends early, a block is left that nothing enters."""
+
+    def run() -> weakref.ref[Any]:
+        mode = MODES[name][0]()
+        block(mode)
+        return weakref.ref(mode)
+
+    kept = [run() for _ in range(20)]
+    torch.set_grad_enabled(True)
+    with torch.enable_grad():
+        gc.collect()
+        assert [mode() for mode in kept] == [None] * 20
+
+
+def test_a_block_outlives_others_that_begin_before_it_is_entered() -> None:
+    """As a handler of a signal may run between the two steps in which a `with` statement enters its block."""
+    mode = torch.no_grad()
+    leave = mode.__exit__
+    by_hand(torch.no_grad())
+    plain(torch.no_grad())
+    mode.__enter__()
+    assert state() == (False, False)
+    del leave  # as an interrupt drops it
     assert state() == (True, False)
 
 

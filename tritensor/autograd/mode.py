@@ -149,8 +149,11 @@ class _Exit:
     def __get__(self, mode: _GradMode | None, owner: type) -> Any:
         if mode is None:
             return self
+        following = own.next
+        if following:
+            _forget_dropped(following)
         block = _Block()
-        own.next[mode] = known = weakref.ref(block)
+        following[mode] = known = weakref.ref(block)
         leave = functools.partial(_leave, mode, known)
         leave.block = block  # type: ignore[attr-defined]
         return leave
@@ -172,6 +175,15 @@ def _leave(mode: _GradMode, known: Callable[[], _Block | None], *exception: obje
 
 def _no_block() -> _Block | None:
     return None
+
+
+def _forget_dropped(following: dict[_GradMode, Callable[[], _Block | None]]) -> None:
+    """Forget the blocks that no statement will enter, and with them their modes, which the table would keep for ever:
+    of a call of `mode.__exit__()`, or of a statement that an interrupt ended before `__enter__` took its block."""
+    # of a copy, because a finalizer or a handler of a signal may enter a block meanwhile
+    for mode, known in following.copy().items():
+        if known() is None:
+            following.pop(mode, None)
 
 
 class _GradMode:
