@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import signal
 import threading
@@ -42,6 +43,12 @@ def interrupted(work: Callable[[], None], seconds: float) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
+def modes() -> int:
+    """How many objects of modes there are."""
+    gc.collect()
+    return sum(type(each) in (torch.no_grad, torch.enable_grad, torch.inference_mode) for each in gc.get_objects())
+
+
 @scenario(HAS_TIMERS)
 def interrupted_blocks(rng: random.Random) -> Counter[str]:
     """An interrupt in no_grad() and the other modes, plain and nested."""
@@ -51,10 +58,13 @@ def interrupted_blocks(rng: random.Random) -> Counter[str]:
             pass
         # not set_grad_enabled(), whose mode holds from the call on, before a block that an interrupt may never enter
 
+    before = modes()
     for _ in range(200):
         interrupted(work, rng.uniform(1e-5, 2e-4))
         assert torch.is_grad_enabled(), "the mode is not restored"
         assert not torch.is_inference_mode_enabled()
+    work()
+    assert modes() <= before, "a mode is kept after its block"
     return Counter({"interrupts": 200})
 
 
