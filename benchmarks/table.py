@@ -20,6 +20,16 @@ from benchmarks.compare import RESULTS, duration
 HERE = Path(__file__).resolve().parent
 FRONT, README = HERE.parent / "README.md", HERE / "README.md"
 # Of the rows of cpu.json, those of README.md and of the site's front page.
+GPU_ROWS = {
+    "matmul_bf16_8192": "torch",
+    "attention_64_causal_bf16": "torch",
+    "softmax_4096_fp32": "torch",
+    "layer_norm_8192_bf16": "torch",
+    "cross_entropy_32768_fp32": "torch",
+    "adamw": "torch fused",
+    "lstm_1024_bf16": "torch",
+    "start": "torch",
+}
 ROWS = ("add_10", "softmax", "attention", "step_128", "resnet18", "import")
 START, END = "<!-- from benchmarks/results/cpu.json by `python -m benchmarks.table --write` -->\n", "<!-- end -->\n"
 GPU_START = "<!-- from a GPU's figures in benchmarks/results by `python -m benchmarks.table --write` -->\n"
@@ -132,12 +142,31 @@ def gpu_table(figures: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def gpu_front(figures: dict[str, Any]) -> str:
+    """Some rows of the GPU's table, as times that are divided alike to those of the CPU's."""
+    versions = ", ".join(
+        f"{name} {figures['versions'][name]}" for name in ("torch", "triton") if name in figures["versions"]
+    )
+    lines = [f"{figures['gpu']}; {versions}.", "", "| | tritensor | torch | ratio |", "|---|---|---|---|"]
+    for name, peer in GPU_ROWS.items():
+        row = figures["rows"].get(name, {})
+        entry = row.get("speed", {}).get(peer)
+        if entry is not None:
+            ours, theirs = duration(entry["ours_us"]), duration(entry["theirs_us"])
+            lines.append(f"| {row['title']} | {ours} | {theirs} | {entry['ours_us'] / entry['theirs_us']:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
 def sections() -> list[tuple[Path, str, str]]:
     """The tables that files have to contain: the file, the table's first line, the table."""
     figures = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
     made = [(FRONT, START, front_table(figures)), (README, START, table(figures))]
     of_gpu = gpu_figures()
-    return made if of_gpu is None else [*made, (README, GPU_START, gpu_table(of_gpu))]
+    return (
+        made
+        if of_gpu is None
+        else [*made, (FRONT, GPU_START, gpu_front(of_gpu)), (README, GPU_START, gpu_table(of_gpu))]
+    )
 
 
 def main(arguments: list[str]) -> None:

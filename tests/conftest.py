@@ -174,6 +174,7 @@ SIMULATED = frozenset(
         "test_operands_of_any_strides_are_read_in_place",
         "test_a_graph_of_an_ended_simulation_says_so",
         "test_weights_are_packed_for_many_results_only",
+        "test_a_step_is_one_launch_or_two_with_projected_states",
     )
 )
 

@@ -158,7 +158,15 @@ def test_special_values(operator: Elementwise, dtype: dtypes.dtype) -> None:
     with torch.cuda.simulate(devices=1):
         inputs = [torch.from_numpy(x) for x in arrays]
         expected = operator(*inputs, **metadata_of(operator))
-        agree(operator, operator(*on_device(inputs), **metadata_of(operator)), expected)
+        result = operator(*on_device(inputs), **metadata_of(operator))
+        if dtype is dtypes.float32:
+            wide = operator(*[x.double() if x.dtype is dtype else x for x in inputs], **metadata_of(operator))
+            for out, wanted, exact in zip(*map(as_tuple, (result, expected, wide)), strict=True):
+                # a product that overflows in the reference does not where a sum follows in one instruction
+                with np.errstate(over="ignore"):
+                    fused = np.isnan(wanted.numpy()) & (out.cpu().numpy() == exact.numpy().astype(wanted.numpy().dtype))
+                wanted[torch.from_numpy(fused)] = out.cpu()[torch.from_numpy(fused)]
+        agree(operator, result, expected)
 
 
 def differentiable(operator: Operator, sample: Sample) -> list[int]:

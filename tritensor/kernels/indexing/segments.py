@@ -284,7 +284,8 @@ def join_segments_kernel(
                 heads = tl.where(known, heads, total[None, :])
             else:
                 heads = tl.where(known, heads, tl.full(heads.shape, NEUTRAL, heads.dtype))
-            total = FOLD(total, ALL(heads))
+            # sums of 8 and 16 bits are wider
+            total = FOLD(total, ALL(heads)).to(total.dtype)
             first += JOINED
             going = (tl.min(same.to(tl.int32), 0) > 0) & (first < blocks)
         place = out_ptr + offset_of(key.to(tl.int64) if WIDE else key, steps, sizes, len(sizes))
