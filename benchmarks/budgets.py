@@ -30,9 +30,9 @@ from benchmarks.compare import RESULTS
 from benchmarks.gpu_rows import DEVICE, HOST, ROWS, TRANSFER, Row
 from benchmarks.sides import Side
 from tritensor import cuda, settings
+from tritensor.cuda.profiling import Card, Launch, card
 from tritensor.drivers import selection
 from tritensor.drivers.compiled import CompiledSimulator
-from tritensor.profiling import Card, Launch, card
 from tritensor.runtime.log import duration
 
 __all__ = ["count", "differences", "documented", "shortfalls", "stored"]

@@ -71,8 +71,8 @@ def build(folder: Path) -> None:
 
 def parts(ours: ModuleType) -> dict[str, Callable[[int], float]]:
     """Timers for the parts of `a + b`, by name."""
-    from tritensor import operator
     from tritensor.memory import buffer
+    from tritensor.operators import operator
 
     a, b = ours.ones(10, device="cuda"), ours.ones(10, device="cuda")
     out = a + b

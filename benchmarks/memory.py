@@ -22,10 +22,10 @@ import numpy as np
 
 import tritensor
 from tests.declared.samples import Sample, dtypes_of, enlarged, has_samples, samples
-from tritensor import dtypes
 from tritensor.errors import TritensorError
-from tritensor.operator import Operator, registry
-from tritensor.tensor import Tensor
+from tritensor.operators import Operator, registry
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
 
 assert tritensor.nn.functional  # the public functions' modules declare what they need when they are imported
 

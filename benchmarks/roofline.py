@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tritensor.profiling import roofline
+from tritensor.cuda.profiling import roofline
 
 __all__ = ["draw", "points"]
 

@@ -24,8 +24,8 @@ from tests.declared.samples import (
     samples,
     values,
 )
-from tritensor import dtypes
-from tritensor.operator import Operator, registry
+from tritensor.operators import Operator, registry
+from tritensor.types import dtypes
 
 assert tritensor.nn.functional  # the public functions' modules declare what they need when they are imported
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from tritensor import cuda, drivers, settings, threads
+from tritensor import cuda, drivers, settings
 from tritensor.autograd.mode import recording
 from tritensor.drivers import current, selection
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
+from tritensor.host import threads
 from tritensor.pytest_plugin import parse_devices
 from tritensor.runtime import replay
 

@@ -1,6 +1,6 @@
 """The type stubs of what is made at run time: the package, its functions, and Tensor with its methods.
 
-Functions and operators become public where they are declared (`tritensor.public`), which a type checker and an editor
+Functions and operators become public where they are declared (`ground/public.py`), which a type checker and an editor
 cannot see. The stubs list the resulting names: a function that is defined in a module is imported from it; one that is
 made from an operator's declaration is written out with its signature and the first paragraph of its docstring.
 """
@@ -17,24 +17,14 @@ from types import ModuleType
 from typing import Any
 
 import tritensor
-from tritensor import (
-    array_api,
-    autograd,
-    devices,
-    dtypes,
-    fft,
-    formats,
-    functional,
-    generators,
-    masked,
-    public,
-    size,
-    special,
-)
-from tritensor.functional.tensor_types import TensorType
-from tritensor.history import History
-from tritensor.host_access import HostAccess
-from tritensor.tensor import Tensor
+from tritensor import array_api, autograd, fft, functional, masked, special
+from tritensor.functional.creation.tensor_types import TensorType
+from tritensor.ground import public
+from tritensor.operators import autocasting, generators
+from tritensor.tensors import Tensor
+from tritensor.tensors.history import History
+from tritensor.tensors.host_access import HostAccess
+from tritensor.types import devices, dtypes, formats, size
 
 from .overloads import VARIANTS, Variants
 
@@ -49,10 +39,11 @@ from typing import Any, Literal, Union, overload
 
 import numpy as np
 
-from . import autograd, devices, dtypes
-from .autograd.graph import GraphNode
-from .return_types import MaxResult, MedianResult, MinResult, NanmedianResult
-from .size import Size as Size
+from .. import autograd
+from ..autograd.graph import GraphNode
+from ..return_types import MaxResult, MedianResult, MinResult, NanmedianResult
+from ..types import devices, dtypes
+from ..types.size import Size as Size
 {imports}
 {aliases}
 def wrap(data: Any) -> Tensor: ...
@@ -83,9 +74,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from .. import dtypes
 from ..return_types import MaxResult, MedianResult, MinResult, NanmedianResult
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types import dtypes
 '''
 
 MODULE = '''"""The type stub of `{name}`, made by `python -m tools.generate`; do not edit."""
@@ -101,8 +92,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from . import dtypes
 from .return_types import MaxResult, MedianResult, MinResult, NanmedianResult
+from .types import dtypes
 '''
 
 # What an annotation may name in a stub. Other names become Any, but for named tuples and classes of drivers.
@@ -122,10 +113,10 @@ _LEFT_OUT = {
 _OF_MODULES = (
     "from collections.abc import Sequence",
     "from typing import Any",
-    "from tritensor import dtypes",
-    "from tritensor.devices import device",
-    "from tritensor.dtypes import dtype",
-    "from tritensor.tensor import Tensor",
+    "from tritensor.types import dtypes",
+    "from tritensor.types.devices import device",
+    "from tritensor.types.dtypes import dtype",
+    "from tritensor.tensors import Tensor",
 )
 _PRIVATE = (
     "_count_change",
@@ -288,7 +279,7 @@ def _home(value: Any) -> tuple[str, str] | None:
     if hasattr(value, "plain"):
         return None
     if isinstance(value, TensorType):
-        return "tritensor.tensor", "Tensor"  # which can be an annotation
+        return "tritensor.tensors.tensor", "Tensor"  # which can be an annotation
     if getattr(value, "__module__", None) in ("tritensor", "tritensor.functional"):
         value = getattr(value, "__wrapped__", value)  # the function itself, not its guarded form
     module = sys.modules.get(getattr(value, "__module__", None) or "")
@@ -298,12 +289,13 @@ def _home(value: Any) -> tuple[str, str] | None:
     # classes that name the package as their module, and constants
     for module in (
         size,
-        sys.modules["tritensor.tensor"],
-        sys.modules["tritensor.functional.tensor_types"],
+        sys.modules["tritensor.tensors.tensor"],
+        sys.modules["tritensor.functional.creation.tensor_types"],
         devices,
         dtypes,
         formats,
         generators,
+        autocasting,
     ):
         for name, found in vars(module).items():
             if found is value and not name.startswith("_"):
@@ -312,7 +304,11 @@ def _home(value: Any) -> tuple[str, str] | None:
 
 
 def functions() -> str:
-    """The text of the stub of `tritensor.functional`."""
+    """The text of the stub of `tritensor.functional`.
+
+    Names come from `tritensor.functional.matmul`, not from `.matmul`: to a type checker the latter makes that folder a
+    name of the stub, and hides the function that is called so.
+    """
     made = Signatures(method=False, variants=VARIANTS)
     imports, lines = [], []
     for name in functional.__all__:
@@ -323,6 +319,8 @@ def functions() -> str:
         else:
             module = home[0].removeprefix("tritensor.functional.")
             source = f".{module}" if module != home[0] else f"..{home[0].removeprefix('tritensor.')}"
+            if module.partition(".")[0] in functional.__all__:
+                source = home[0]
             imports.append(f"from {source} import {home[1]} as {name}")
     imports += made.imports
     return "\n".join([FUNCTIONS + "\n".join(sorted(imports)), "", *_listed(functional.__all__), "", *lines]) + "\n"
@@ -380,7 +378,7 @@ def gradients() -> str:
         for alias in node.names
     ]
     lines += [f"from tritensor.autograd import {name} as {name}" for name in ("forward_ad", "functional")]
-    lines.append("from tritensor import function as function")
+    lines.append("from tritensor.operators import function as function")
     for name in ("Function", "gradcheck", "gradgradcheck"):
         lines.append(f"from {getattr(autograd, name).__module__} import {name} as {name}")
     text = MODULE.format(name=autograd.__name__) + "\n".join(sorted(lines))
@@ -388,11 +386,7 @@ def gradients() -> str:
 
 
 def names() -> str:
-    """The text of the stub of the package.
-
-    Names come from `tritensor.tensor`, not from `.tensor`: to a type checker `from .tensor import Tensor` makes that
-    module a name of the package, as it does at run time, and hides the function that is called so.
-    """
+    """The text of the stub of the package."""
     hidden = _hidden_in(tritensor.__all__)
     made, functions, apart = (
         Signatures(method=False, hidden=hidden, variants=VARIANTS),
@@ -408,9 +402,7 @@ def names() -> str:
         elif name in public.PACKAGE:
             home = _home(public.PACKAGE[name])
             assert home is not None, name
-            hides = home[0].removeprefix("tritensor.") in public.PACKAGE
-            source = home[0] if hides else home[0].removeprefix("tritensor")
-            lines.append(f"from {source} import {home[1]} as {name}")
+            lines.append(f"from {home[0].removeprefix('tritensor')} import {home[1]} as {name}")
         elif inspect.ismodule(getattr(tritensor, name)):
             lines.append(f"from . import {name} as {name}")
         elif name in tritensor._FROM:
@@ -428,7 +420,7 @@ def _listed(public_names: list[str]) -> list[str]:
 def texts() -> dict[Path, str]:
     """Every stub's path and text."""
     return {
-        PACKAGE / "tensor.pyi": tensor(),
+        PACKAGE / "tensors" / "tensor.pyi": tensor(),
         PACKAGE / "functional" / "__init__.pyi": functions(),
         PACKAGE / "__init__.pyi": names(),
         PACKAGE / "autograd" / "__init__.pyi": gradients(),

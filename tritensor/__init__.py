@@ -14,15 +14,18 @@ import warnings
 from typing import Any
 
 from . import autograd, functional, linalg, random, return_types
-from . import function as _function  # noqa: F401 - puts Function into `autograd`
-from . import printing as _printing  # noqa: F401 - its set_printoptions is public
-from . import sampling as _sampling  # noqa: F401 - its poisson and binomial are public
-from . import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public
 from .drivers import selection as _selection
-from .public import PACKAGE as _PACKAGE
+from .functional.random import sampling as _sampling  # noqa: F401 - its poisson and binomial are public
+from .ground.moved import answer_to_former_names as _answer_to_former_names
+from .ground.public import PACKAGE as _PACKAGE
+from .host import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public
+from .operators import function as _function  # noqa: F401 - puts Function into `autograd`
+from .operators import gradcheck as _gradcheck  # noqa: F401 - puts itself into `autograd`
+from .tensors import printing as _printing  # noqa: F401 - its set_printoptions is public
 from .version import __version__
 
 globals().update(_PACKAGE)
+_answer_to_former_names()
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
 
@@ -60,7 +63,13 @@ _LATER = (
     "version",
     "vision",
 )
-_FROM = {"load": "serialization", "save": "serialization", "compile": "compiler", "plot": "drawing", "vmap": "func"}
+_FROM = {
+    "load": "serialization",
+    "save": "serialization",
+    "compile": "compiler",
+    "plot": "tensors.drawing",
+    "vmap": "func",
+}
 
 __all__ = [
     "__version__",

@@ -26,7 +26,7 @@ USAGE = """usage: python -m tritensor COMMAND
 
 # Where the `main` of a command is, which takes its words and returns the exit status.
 COMMANDS = {
-    "doctor": ".doctor",
+    "doctor": ".scripts.doctor",
     "inspect": ".serialization.inspect",
     "profile": ".scripts.profile",
     "run": ".scripts.run",

@@ -17,8 +17,8 @@ from .cuda import (
     reset_peak_memory_stats,
     set_stream,
 )
-from .devices import device as Device
 from .errors import DeviceError, explain
+from .types.devices import device as Device
 
 __all__ = [
     "current_accelerator",

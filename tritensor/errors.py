@@ -28,7 +28,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .public import public
+from .ground.public import public
 
 __all__ = [
     "ArgumentError",

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import layout
-from .arguments import check_tensor, whole
-from .autocasting import casting
-from .dtypes import FLOATING, get_default_dtype
 from .errors import DtypeError, ShapeError, explain
-from .functional.filling import pad
-from .functional.ranges import arange
+from .functional.creation.ranges import arange
+from .functional.window.filling import pad
+from .ground.arguments import check_tensor, whole
 from .kernels.hosted.fourier import COMPLEX_OF, fft_c2c, fft_c2r, fft_r2c
-from .outputs import MADE, Into, takes_out
-from .rules import is_half
-from .tensor import Tensor
+from .operators.autocasting import casting
+from .operators.outputs import MADE, Into, takes_out
+from .operators.rules import is_half
+from .tensors import Tensor
+from .types import layout
+from .types.dtypes import FLOATING, get_default_dtype
 
 __all__ = [
     *("fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift"),

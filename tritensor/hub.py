@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-from .downloads import receive
 from .errors import explain
 from .serialization import load
+from .utils.downloads import receive
 
 __all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "set_dir"]
 

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from math import inf, nan
 from typing import Any
 
-from . import dtypes, functional
+from . import functional
 from .errors import ArgumentError, RangeError, ShapeError, UnsupportedError, explain
-from .operator import registry
-from .tensor import Tensor
+from .operators import registry
+from .tensors import Tensor
+from .types import dtypes
 
 __all__ = [
     "amax",

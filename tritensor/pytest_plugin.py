@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from . import settings
-from .devices import device as Device
 from .drivers import active, doctor, simulate
+from .types.devices import device as Device
 
 __all__ = ["parse_devices"]
 

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from . import devices, dtypes, nn, optim
+from . import nn, optim
 from .autograd.mode import enable_grad, no_grad
 from .drivers import active
 from .errors import explain
-from .functional.creation import from_numpy
-from .functional.joining import cat, stack
-from .generators import fork_rng, manual_seed
-from .locks import lock
-from .tensor import Tensor
+from .functional.creation.creation import from_numpy
+from .functional.views.joining import cat, stack
+from .ground.locks import lock
+from .operators.generators import fork_rng, manual_seed
+from .tensors import Tensor
+from .types import devices, dtypes
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .ground.public import PACKAGE, SPECIAL
 from .kernels.elementwise.polynomials import chebyshev, orthogonal
-from .outputs import ELEMENTWISE, takes_out
-from .public import PACKAGE, SPECIAL
-from .tensor import Tensor
+from .operators.outputs import ELEMENTWISE, takes_out
+from .tensors import Tensor
 
 _SHARED = """digamma erf erfc erfinv exp2 expm1 i0 log1p log_softmax logit logsumexp polygamma round sinc softmax xlogy
     expit=sigmoid gammainc=igamma gammaincc=igammac gammaln=lgamma multigammaln=mvlgamma psi=digamma"""

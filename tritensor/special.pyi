@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from tritensor import digamma as digamma
 from tritensor import digamma as psi
-from tritensor import dtypes
 from tritensor import erf as erf
 from tritensor import erfc as erfc
 from tritensor import erfinv as erfinv
@@ -26,9 +25,10 @@ from tritensor import sigmoid as expit
 from tritensor import sinc as sinc
 from tritensor import softmax as softmax
 from tritensor import xlogy as xlogy
-from tritensor.devices import device
-from tritensor.dtypes import dtype
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
+from tritensor.types.devices import device
+from tritensor.types.dtypes import dtype
 from typing import Any
 
 __all__ = [

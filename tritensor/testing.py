@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes, settings
-from .tensor import Tensor
+from . import settings
+from .tensors import Tensor
+from .types import dtypes
 
 __all__ = ["assert_close", "checked"]
 

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor
 from tritensor import amp, cuda
-from tritensor.autocasting import LISTS
+from tritensor.operators.autocasting import LISTS
 
 from ..needs import needs_triton
 from . import calls

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import amp, autocasting, cuda, nn
+from tritensor import amp, cuda, nn
 from tritensor.autograd.precision import casts, state
 from tritensor.errors import ArgumentError, DeviceError, DtypeError
 from tritensor.nn import functional as F
+from tritensor.operators import autocasting
 
 from ..needs import needs_triton
 from .calls import (

@@ -17,7 +17,7 @@ pytest.importorskip("expecttest")  # which PyTorch's own tests import
 import torch as reference
 
 import tritensor
-from tritensor.public import FUNCTIONAL, PACKAGE, SPECIAL
+from tritensor.ground.public import FUNCTIONAL, PACKAGE, SPECIAL
 
 from ..programs.drawing import words
 from ..samples.operators import ENTRIES, function, is_there

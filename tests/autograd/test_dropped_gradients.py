@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import autograd, dtypes
+from tritensor import autograd
 from tritensor.errors import AutogradError, UnsupportedError
-from tritensor.operator import Operator, registry
-from tritensor.tensor import Tensor
+from tritensor.operators import Operator, registry
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
 
 from ..declared import samples
 

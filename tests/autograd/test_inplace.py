@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import inplace
+from tritensor.operators import inplace
 
 from .leaves import leaf
 

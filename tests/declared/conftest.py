@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritensor import dtypes
-from tritensor.operator import Operator
+from tritensor.operators import Operator
+from tritensor.types import dtypes
 
 QUICK = {
     "test_kernel_matches_reference",

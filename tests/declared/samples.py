@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import tritensor as torch
-from tritensor import dtypes
-from tritensor.operator import Operator
-from tritensor.rules import is_half
-from tritensor.tensor import Tensor
+from tritensor.operators import Operator
+from tritensor.operators.rules import is_half
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
 
 
 @dataclass

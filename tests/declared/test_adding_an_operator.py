@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...rules import FLOAT
+from ...operators.rules import FLOAT
 from .family import elementwise
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...rules import REAL_FLOAT
+from ...operators.rules import REAL_FLOAT
 from ...runtime.source import device_function
 from .family import reduction, spread
 from .sums import add, fold_sum, zero
@@ -158,7 +158,7 @@ def test_it_is_in_the_stubs_and_has_a_page(checkout: Checkout) -> None:
         checkout.text("tritensor", "functional", "__init__.pyi"),
         checkout.text("tritensor", "__init__.pyi"),
     )
-    tensor = checkout.text("tritensor", "tensor.pyi")
+    tensor = checkout.text("tritensor", "tensors", "tensor.pyi")
     page = checkout.run("-c", PAGES)
     bounded = '"""x / (1 + |x|): between -1 and 1."""'
     squares = '"""The sum of the squares of all elements, or along `dim`."""'

@@ -6,7 +6,7 @@ import doctest
 
 import pytest
 
-from tritensor.operator import Operator, registry
+from tritensor.operators import Operator, registry
 
 WITH_EXAMPLES = sorted(
     (operator for operator in registry.values() if ">>>" in (operator.__doc__ or "")),

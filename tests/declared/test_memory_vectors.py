@@ -22,7 +22,7 @@ if not HAS_TRITON:
 
 from tritensor.kernels.indexing import segments as segment_kernels
 from tritensor.kernels.indexing.kernel import Walk
-from tritensor.operator import registry
+from tritensor.operators import registry
 from tritensor.runtime import compiler
 from tritensor.runtime.binary import usage
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor.operator import Operator
-from tritensor.tensor import Tensor
+from tritensor.operators import Operator
+from tritensor.tensors import Tensor
 
 pytest.importorskip("triton")
 

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, settings
+from tritensor import settings
 from tritensor.errors import TritensorError
 from tritensor.kernels.elementwise.family import Elementwise
-from tritensor.operator import Operator, registry
+from tritensor.operators import Operator, registry
 from tritensor.runtime.checking import mismatch, tolerance
-from tritensor.tensor import Tensor, wrap
+from tritensor.tensors import Tensor, wrap
+from tritensor.types import dtypes
 
 from ..needs import needs_triton
 from ..sampling import some

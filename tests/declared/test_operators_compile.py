@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritensor import dtypes, settings
+from tritensor import settings
 from tritensor.kernels.elementwise.family import Elementwise
-from tritensor.operator import Operator, registry
+from tritensor.operators import Operator, registry
+from tritensor.types import dtypes
 
 from ..devices.compile_only import compile_only
 from ..needs import HAS_TRITON

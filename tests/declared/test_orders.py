@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, settings
-from tritensor.operator import Operator, registry
+from tritensor import settings
+from tritensor.operators import Operator, registry
 from tritensor.runtime.launch import kernel, launch
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
 
 from .samples import TESTED_ALONE, Sample, bits, called, dtypes_of, has_samples, samples, values
 from .test_operators import case_id, generator, on_cpu

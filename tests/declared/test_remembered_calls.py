@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.errors import TritensorError
-from tritensor.operator import Operator, registry
-from tritensor.tensor import Tensor
+from tritensor.operators import Operator, registry
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
 
 from .samples import dtypes_of, has_samples, samples
 from .test_operators import as_tuple, case_id, generator, on_cpu

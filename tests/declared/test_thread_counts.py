@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, nn, optim
+from tritensor import nn, optim
 from tritensor.errors import TritensorError
+from tritensor.host.threads import ALONE
 from tritensor.nn import functional as F
-from tritensor.operator import Operator, registry
-from tritensor.tensor import Tensor
-from tritensor.threads import ALONE
+from tritensor.operators import Operator, registry
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
 
 from ..sampling import some
 from .samples import TESTED_ALONE, Sample, bits, called, dtypes_of, enlarged, has_samples, samples

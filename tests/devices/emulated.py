@@ -122,7 +122,7 @@ def _spans() -> list[tuple[int, int, str]]:
 
 
 def _run(library: int, name: bytes, shape: Any, values: int, device: int) -> int:
-    from tritensor.ptx import machine, memory, parse
+    from tritensor.drivers.ptx import machine, memory, parse
 
     code, text = _libraries[library]
     kernel = name.decode()

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tritensor import devices, layout
 from tritensor import settings as options
 from tritensor.drivers import active, simulate
 from tritensor.drivers import allocator as memory
 from tritensor.drivers.allocator import is_pinned
 from tritensor.errors import ArgumentError, OutOfMemoryError, ShapeError
 from tritensor.memory import buffer, copies
+from tritensor.types import devices, layout
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 F32 = np.dtype(np.float32)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import cuda, devices
+from tritensor import cuda
 from tritensor import settings as options
 from tritensor.drivers import selection
 from tritensor.errors import DeviceError, OutOfMemoryError
 from tritensor.memory import buffer, copies
+from tritensor.types import devices
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 F32 = np.dtype(np.float32)

@@ -44,7 +44,7 @@ int cuLaunchKernelEx(const unsigned *config, void *function, void **values, void
 PROGRAM = """
 from __future__ import annotations
 import numpy as np
-from tritensor import devices; from tritensor.memory import buffer, copies
+from tritensor.types import devices; from tritensor.memory import buffer, copies
 from tritensor.runtime.launch import Float64, Int64, kernel, launch
 
 @kernel

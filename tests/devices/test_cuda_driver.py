@@ -14,11 +14,12 @@ import warnings
 import numpy as np
 import pytest
 
-from tritensor import cuda, devices, drivers
+from tritensor import cuda, drivers
 from tritensor import settings as options
 from tritensor.drivers.allocator import is_pinned
 from tritensor.errors import DeviceError
 from tritensor.memory import buffer, copies
+from tritensor.types import devices
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 F32 = np.dtype(np.float32)

@@ -64,7 +64,8 @@ def test_a_lost_context_is_said_by_every_later_call_and_tensors_may_still_go(stu
 def test_tensors_may_live_to_the_end_of_the_program(stub):
     code = """
 import atexit, numpy as np
-from tritensor import cuda, devices
+from tritensor import cuda
+from tritensor.types import devices
 from tritensor.memory import copies
 array = copies.from_host(np.ones(3, "f4"), devices.cuda(0))
 array.buffer.record_stream(cuda.Stream())

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor import devices, settings
+from tritensor import settings
+from tritensor.types import devices
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def outcomes(cubins: dict[str, bytes]) -> dict[str, str]:
     """What each program says, in a process of its own that has nothing of CUDA yet."""
     from cuda.bindings import driver  # noqa: F401
 
-    import tritensor.ptx.machine  # noqa: F401  what all of them need, once
+    import tritensor.drivers.ptx.machine  # noqa: F401  what all of them need, once
     from tests.devices import emulated  # noqa: F401
 
     found = {}

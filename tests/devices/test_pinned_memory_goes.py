@@ -25,7 +25,8 @@ int cuGetProcAddress_v2(const char *symbol, void **function, int version, u64 fl
 START = """
 import atexit, gc, os, threading
 import numpy as np
-from tritensor import devices, drivers
+from tritensor import drivers
+from tritensor.types import devices
 from tritensor.memory import copies
 driver = drivers.require()
 held = [driver.allocate_pinned(1000)]

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
 
 pytest.importorskip("triton")
 

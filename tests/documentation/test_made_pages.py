@@ -18,7 +18,7 @@ import tritensor
 from benchmarks.compare import RESULTS, duration
 from tools.site import api, figures, functions, mermaid, operators, sources, versions, write
 from tritensor import nn
-from tritensor.operator import registry
+from tritensor.operators import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 

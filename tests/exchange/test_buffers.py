@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.errors import ExchangeError
+from tritensor.types import dtypes
 
 DTYPES = [each.name for each in dtypes.ALL if each is not torch.bfloat16]
 

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, func
+from tritensor import func
 from tritensor.errors import ArgumentError, ExchangeError
 from tritensor.memory import foreign
+from tritensor.types import dtypes
 from tritensor.utils import dlpack
 
 from . import capsules

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.autograd import forward_ad
-from tritensor.lifting import batching
-from tritensor.operator import Operator, registry
+from tritensor.operators import Operator, registry
+from tritensor.operators.lifting import batching
+from tritensor.types import dtypes
 
 from ..declared.samples import dtypes_of, has_samples, samples
 from ..needs import needs_triton

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.func import grad, jvp
-from tritensor.operator import Operator
+from tritensor.operators import Operator
+from tritensor.types import dtypes
 
 from ..declared.samples import Sample, dtypes_of, samples
 from .test_batching_rules import DIFFERENTIABLE, QUICK, generator

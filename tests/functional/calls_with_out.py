@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tritensor import public
+from tritensor.ground import public
 
 # What the calls find: in terms that PyTorch and tritensor share. Results of x and p are defined for every function.
 OPERANDS = {

@@ -16,7 +16,7 @@ from tritensor.kernels.rowwise import host as rows
 from tritensor.kernels.rowwise import losses
 from tritensor.kernels.scratch import scratch
 from tritensor.nn import functional as F
-from tritensor.operator import Operator, registry
+from tritensor.operators import Operator, registry
 
 NAN, INF = float("nan"), float("inf")
 

@@ -10,8 +10,8 @@ import pytest
 
 import tritensor as torch
 from tritensor.kernels.elementwise.family import Elementwise
-from tritensor.operator import registry
-from tritensor.rules import FLOAT
+from tritensor.operators import registry
+from tritensor.operators.rules import FLOAT
 
 from ..needs import needs_triton
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import cuda, dtypes, settings
+from tritensor import cuda, settings
 from tritensor.kernels.random import ranges
 from tritensor.runtime.launch import compile_ahead
+from tritensor.types import dtypes
 
 from ..needs import needs_triton
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor.public import PACKAGE
+from tritensor.ground.public import PACKAGE
 
 v = torch.tensor([1.0, 2.0])
 CALLS: dict[str, Any] = {

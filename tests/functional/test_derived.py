@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor.functional.derived import _FUNCTIONS
+from tritensor.functional.views.views.derived import _FUNCTIONS
 
 COPIES = {
     "alias_copy(x)": "AliasBackward0",

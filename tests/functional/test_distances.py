@@ -154,7 +154,7 @@ def test_distances_are_differentiated_twice() -> None:
 
 
 def test_blocks_of_distances_are_joined(monkeypatch) -> None:
-    monkeypatch.setattr("tritensor.functional.distances._BLOCK", 4)
+    monkeypatch.setattr("tritensor.functional.matmul.distances._BLOCK", 4)
     x = torch.tensor(POINTS)
     assert torch.cdist(x, x, 1).tolist() == [[0, 7, 1], [7, 0, 6], [1, 6, 0]]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tritensor as ours
-from tritensor import dtypes
-from tritensor.dtypes import ALIASES, ALL, of, promote_types, result_dtype
 from tritensor.errors import DtypeError
+from tritensor.types import dtypes
+from tritensor.types.dtypes import ALIASES, ALL, of, promote_types, result_dtype
 
 NAMES = [entry.name for entry in ALL]
 SIGNED = [ours.int8, ours.int16, ours.int32, ours.int64]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor import arguments
-from tritensor.public import PACKAGE
+from tritensor.ground import arguments
+from tritensor.ground.public import PACKAGE
 
 NAMES = ("beta", "alpha", "value")
 v, m, b = torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.arange(8.0).reshape(2, 2, 2)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tritensor import Size, layout
+from tritensor import Size
 from tritensor.errors import ArgumentError, RangeError, ShapeError
+from tritensor.types import layout
 
 shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 full_shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=1, max_side=4)

@@ -15,7 +15,7 @@ from tritensor.kernels.rowwise import losses
 from tritensor.kernels.rowwise.loss_gradient import gradient_wanted
 from tritensor.kernels.rowwise.losses import quick_cross_entropy
 from tritensor.nn import functional as F
-from tritensor.operator import registry
+from tritensor.operators import registry
 
 NAN, INF = float("nan"), float("inf")
 

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 import tritensor as torch
-from tritensor import formats
+from tritensor.types import formats
 
 SHAPE, ROWS, CHANNELS_LAST = (2, 3, 4, 5), (60, 20, 5, 1), (60, 1, 15, 3)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.errors import HostComputationWarning
+from tritensor.types import dtypes
 
 from .calls_with_out import CALLS, OPERANDS, RANDOM, functions
 

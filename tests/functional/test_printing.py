@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, printing
-from tritensor.tensor import wrap
+from tritensor.tensors import printing, wrap
+from tritensor.types import dtypes
 
 NAN, INF = float("nan"), float("inf")
 

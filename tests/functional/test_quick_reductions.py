@@ -11,7 +11,7 @@ import pytest
 import tritensor as torch
 from tritensor.kernels.reduction.functions import quick_sum
 from tritensor.kernels.reduction.host import add_up, add_up_squares
-from tritensor.operator import registry
+from tritensor.operators import registry
 
 NAN, INF = float("nan"), float("inf")
 SHAPES = [

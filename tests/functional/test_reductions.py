@@ -11,7 +11,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
 
 NAN, INF = float("nan"), float("inf")
 

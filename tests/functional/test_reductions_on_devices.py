@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, settings
+from tritensor import settings
 from tritensor.kernels.reduction import kernel as reductions_kernel
 from tritensor.kernels.reduction import scan
-from tritensor.operator import registry
+from tritensor.operators import registry
+from tritensor.types import dtypes
 
 # ---- how a device divides the work ----------------------------------------------------------------------------
 

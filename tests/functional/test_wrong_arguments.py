@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor import arguments
 from tritensor import functional as F
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground import arguments
 
 
 def of_a_tensor() -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 import tritensor as torch
 import tritensor.nn.functional as F
-from tritensor.public import FUNCTIONAL, PACKAGE
+from tritensor.ground.public import FUNCTIONAL, PACKAGE
 
 # Calls by the name of their operator: `wrong` has its wrong element, 9, at number 1, `pairs` at 1, 0.
 CALLS = {

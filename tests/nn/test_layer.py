@@ -11,10 +11,10 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn
-from tritensor.composing import compose
+from tritensor.ground.composing import compose
 from tritensor.nn import functional as F
 from tritensor.nn.layer import Layer, declared
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
 
 
 @declared("max_pool", shown=("kernel_size",))

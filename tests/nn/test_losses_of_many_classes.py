@@ -10,8 +10,8 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn
-from tritensor.functional import chunked_cross_entropy
-from tritensor.functional.chunked_cross_entropy import rows_of_chunk
+from tritensor.functional.rowwise import chunked_cross_entropy
+from tritensor.functional.rowwise.chunked_cross_entropy import rows_of_chunk
 from tritensor.nn import functional as F
 
 F64 = torch.float64

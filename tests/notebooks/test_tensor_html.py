@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.drivers.allocator import readable
+from tritensor.types import dtypes
 
 from ..needs import needs_triton
 

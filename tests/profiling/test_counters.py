@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tritensor.ptx.counters import Counters
-from tritensor.ptx.parse import parse
+from tritensor.drivers.ptx.counters import Counters
+from tritensor.drivers.ptx.parse import parse
 
 
 def machine(blocks: int = 1, threads: int = 32) -> SimpleNamespace:

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 import tritensor as torch
+from tritensor.cuda.profiling.cards import CARDS, card
+from tritensor.cuda.profiling.instructions import class_of, matrix_work, operations
+from tritensor.cuda.profiling.launches import Prediction, occupancy, predict
 from tritensor.errors import ArgumentError
-from tritensor.profiling.cards import CARDS, card
-from tritensor.profiling.instructions import class_of, matrix_work, operations
-from tritensor.profiling.launches import Prediction, occupancy, predict
 from tritensor.runtime.binary import usage
 
 from ..devices.compile_only import compile_only

@@ -12,8 +12,8 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
+from tritensor.cuda.profiling.recorder import sampled
 from tritensor.errors import ArgumentError, DeviceError
-from tritensor.profiling.recorder import sampled
 from tritensor.runtime import replay
 
 from ..needs import needs_triton

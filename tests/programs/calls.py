@@ -15,7 +15,7 @@ import torch as reference
 
 import tritensor
 from tritensor import nn
-from tritensor.public import PACKAGE
+from tritensor.ground.public import PACKAGE
 
 from .arguments import ARGUMENTS, INEXACT, JUMPS, base, operand
 from .drawing import Draw, words

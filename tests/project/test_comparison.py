@@ -16,8 +16,8 @@ import pytest
 import tritensor
 from benchmarks import compare, measure, memory
 from benchmarks.cases import CASES, Case
-from tritensor import dtypes
-from tritensor.operator import registry
+from tritensor.operators import registry
+from tritensor.types import dtypes
 
 from ..sampling import some
 

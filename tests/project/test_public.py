@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import tritensor as torch
-from tritensor import public
-from tritensor.operator import Operator, registry
+from tritensor.ground import public
+from tritensor.operators import Operator, registry
 
 
 def test_a_name_is_declared_once() -> None:
@@ -44,7 +44,7 @@ def test_an_operators_signature_is_that_of_its_call() -> None:
 @pytest.mark.parametrize("zipped", [False, True])
 def test_every_module_of_a_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zipped: bool) -> None:
     name = f"loaded_{zipped}".lower()
-    call = "from tritensor.public import load_modules\nload_modules(__name__, __path__, {'skipped'})\n"
+    call = "from tritensor.ground.public import load_modules\nload_modules(__name__, __path__, {'skipped'})\n"
     files = {"__init__.py": call, "first.py": "", "second.py": "", "skipped.py": "1 / 0", "notes.txt": ""}
     if zipped:
         with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ptx.machine import run
-from tritensor.ptx.memory import Memory
-from tritensor.ptx.parse import parse
+from tritensor.drivers.ptx.machine import run
+from tritensor.drivers.ptx.memory import Memory
+from tritensor.drivers.ptx.parse import parse
 
 HEAD = """
 .version 8.0

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor.drivers.ptx.machine import run
+from tritensor.drivers.ptx.memory import Memory
+from tritensor.drivers.ptx.parse import parse
 from tritensor.errors import KernelError, KernelMemoryError
-from tritensor.ptx.machine import run
-from tritensor.ptx.memory import Memory
-from tritensor.ptx.parse import parse
 
 from ..devices.compile_only import compile_only
 from ..needs import needs_triton

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.kernels.elementwise.family import Elementwise
-from tritensor.operator import Operator
+from tritensor.operators import Operator
+from tritensor.types import dtypes
 
 from ..declared.test_operators import CASES, ELEMENTWISE, case_id, check_layouts, check_samples
 from ..needs import HAS_TRITON

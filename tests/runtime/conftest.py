@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tritensor import devices
-from tritensor.operator import Operator
+from tritensor.operators import Operator
+from tritensor.types import devices
 
 from .interpreted_device import Interpreted, interpreted_device
 

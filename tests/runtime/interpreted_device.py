@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tritensor import dtypes, settings
+from tritensor import settings
 from tritensor.drivers import selection
 from tritensor.drivers.cuda_kernels import CudaKernels
 from tritensor.drivers.loading import Loaded
 from tritensor.drivers.simulator import Simulator
 from tritensor.runtime import replay
 from tritensor.runtime.source import Float64, Int64
+from tritensor.types import dtypes
 
 
 class Interpreted(CudaKernels, Simulator):

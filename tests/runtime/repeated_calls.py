@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tritensor as torch
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
 
 
 def tensor(*numbers: float, dtype: Any = torch.float32, device: str = "cuda", needs: bool = False) -> Tensor:

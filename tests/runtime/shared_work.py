@@ -31,7 +31,7 @@ def run(program: str, status: int = 0, **environment: str) -> str:
 SHARED = """
 import numpy as np
 import tritensor as torch
-from tritensor.threads import in_pieces
+from tritensor.host.threads import in_pieces
 
 torch.set_num_threads(4)
 

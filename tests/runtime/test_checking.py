@@ -15,9 +15,10 @@ import pytest
 import tritensor as torch
 from tritensor.errors import KernelMismatchError
 from tritensor.kernels.elementwise.family import elementwise
-from tritensor.operator import FLOAT, registry
+from tritensor.operators import registry
+from tritensor.operators.operator import FLOAT
 from tritensor.runtime.checking import mismatch
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
 
 from ..needs import needs_triton
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tritensor import devices, dtypes, settings
+from tritensor import settings
 from tritensor.drivers import selection
 from tritensor.drivers.cuda_kernels import CudaKernels
 from tritensor.drivers.loading import Compiled
@@ -19,6 +19,7 @@ from tritensor.errors import DeviceError, KernelError
 from tritensor.memory.array import DeviceArray, form_of
 from tritensor.runtime import program
 from tritensor.runtime.launch import Float64, Int64, kernel, launch
+from tritensor.types import devices, dtypes
 
 if TYPE_CHECKING:
     import triton.language as tl

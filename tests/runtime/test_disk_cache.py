@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tritensor import dtypes, settings
+from tritensor import settings
 from tritensor.drivers.cuda_kernels import CudaKernels
 from tritensor.drivers.loading import Compiled
 from tritensor.drivers.simulator import Simulator
@@ -25,6 +25,7 @@ from tritensor.runtime import disk_cache
 from tritensor.runtime.disk_cache import load, path_of, store
 from tritensor.runtime.launch import device_function, kernel
 from tritensor.runtime.program import Source
+from tritensor.types import dtypes
 
 from ..needs import needs_triton
 

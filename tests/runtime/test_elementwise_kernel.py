@@ -9,14 +9,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor import devices, drivers, dtypes, settings
+from tritensor import drivers, settings
 from tritensor.kernels.elementwise import kernel as family
 from tritensor.kernels.elementwise.kernel import launch_elementwise
 from tritensor.memory import buffer, copies
 from tritensor.memory.array import DeviceArray
-from tritensor.rules import ANY
+from tritensor.operators.rules import ANY
 from tritensor.runtime.call import Call
 from tritensor.runtime.launch import launch
+from tritensor.types import devices, dtypes
 
 from ..devices.compile_only import compile_only
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, settings
-from tritensor import operator as operator_module
+from tritensor import settings
 from tritensor.errors import DeviceError
-from tritensor.operator import Operator, registry
-from tritensor.tensor import Tensor
+from tritensor.operators import Operator, registry
+from tritensor.operators import operator as operator_module
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
 
 from ..declared.samples import dtypes_of, has_samples, samples
 from ..declared.test_operators import agree, generator, on_cpu, on_device

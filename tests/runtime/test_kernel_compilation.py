@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tritensor import devices, drivers, dtypes, settings
+from tritensor import drivers, settings
 from tritensor.errors import DeviceError, KernelError
 from tritensor.kernels.addressing import collapse_dims
 from tritensor.kernels.elementwise.kernel import elementwise_kernel
 from tritensor.memory import copies
 from tritensor.runtime.launch import compile_ahead, device_function, kernel, launch
+from tritensor.types import devices, dtypes
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -11,10 +11,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor import cuda, devices, drivers, settings
+from tritensor import cuda, drivers, settings
 from tritensor.errors import DeviceError, KernelError, KernelMemoryError
 from tritensor.memory import copies
 from tritensor.runtime.launch import device_function, kernel, launch
+from tritensor.types import devices
 
 if TYPE_CHECKING:
     import triton.language as tl

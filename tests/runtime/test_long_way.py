@@ -14,9 +14,9 @@ import pytest
 import tritensor as torch
 from tritensor import settings
 from tritensor.errors import DeviceError
-from tritensor.operator import registry
+from tritensor.operators import registry
 from tritensor.runtime import replay
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
 
 from ..needs import HAS_TRITON
 from .interpreted_device import Interpreted, interpreted_device

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.drivers import DeviceProperties
 from tritensor.functional import gelu, linear
 from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
 from tritensor.kernels.matmul.descriptors import described_matmul_kernel
 from tritensor.kernels.matmul.kernel import finish_kernel, matmul_kernel
 from tritensor.kernels.matmul.matvec import matvec_kernel
-from tritensor.operator import registry
+from tritensor.operators import registry
 from tritensor.runtime.launch import compile_ahead
+from tritensor.types import dtypes
 
 from ..needs import HAS_TRITON
 

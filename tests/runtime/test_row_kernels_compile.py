@@ -16,7 +16,7 @@ from ..needs import HAS_TRITON
 if not HAS_TRITON:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.operator import registry
+from tritensor.operators import registry
 from tritensor.runtime import compiler
 
 from ..devices.compile_only import compile_only

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tritensor import devices, drivers, settings
+from tritensor import drivers, settings
 from tritensor.errors import KernelMemoryError
 from tritensor.memory import copies
 from tritensor.runtime.launch import kernel, launch
+from tritensor.types import devices
 
 if TYPE_CHECKING:
     import triton.language as tl

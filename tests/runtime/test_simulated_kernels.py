@@ -8,10 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor import devices, drivers, dtypes
+from tritensor import drivers
 from tritensor.errors import KernelError
 from tritensor.memory import copies
 from tritensor.runtime.launch import Float64, Int64, device_function, kernel, launch
+from tritensor.types import devices, dtypes
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import threads
-from tritensor.threads import blas_on_one_thread, in_pieces
+from tritensor.host import threads
+from tritensor.host.threads import blas_on_one_thread, in_pieces
 
 from .shared_work import SECONDS, together
 

@@ -47,7 +47,7 @@ while time.monotonic() < ends:
     assert square(40_000, 1_000)
 changer.join()
 torch.set_num_threads(3)
-from tritensor.threads import blas_on_one_thread
+from tritensor.host.threads import blas_on_one_thread
 assert blas_on_one_thread.depth == 0
 assert {library.get_num_threads() for library in blas_on_one_thread.found()} <= {3}
 """
@@ -95,7 +95,7 @@ except KeyboardInterrupt:
 assert {where == "a piece"} or writing == ended
 assert len(writing) < 100
 sender.join()
-from tritensor.threads import _inside, blas_on_one_thread
+from tritensor.host.threads import _inside, blas_on_one_thread
 assert not _inside.piece and blas_on_one_thread.depth == 0
 assert square()
 """
@@ -223,7 +223,7 @@ def test_blas_has_its_threads_in_a_process_that_was_forked_within_its_limit() ->
     run(
         SHARED
         + """
-from tritensor.threads import blas_on_one_thread as limited
+from tritensor.host.threads import blas_on_one_thread as limited
 torch.set_num_threads(2)
 numbers = lambda: {library.get_num_threads() for library in limited.found()}
 outside, within, leave = numbers(), threading.Event(), threading.Event()
@@ -278,7 +278,7 @@ assert threading.active_count() == 1
 )
 def test_a_process_ends_though_threads_wait(end: str, status: int, told: str) -> None:
     begin = time.monotonic()
-    printed = run(SHARED + f"from tritensor import threads\n{end}\n", status)
+    printed = run(SHARED + f"from tritensor.host import threads\n{end}\n", status)
     assert told in printed
     assert time.monotonic() - begin < SECONDS / 2
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tritensor.serialization import load, save
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
 
 # Saves one round after another for as long as it lives, and says when each is done. Every tensor of a round holds the
 # round's number, so half of one and half of another would be seen.
@@ -21,7 +21,7 @@ SAVES = """
 import sys
 import numpy as np
 from tritensor.serialization import save
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
 path, number = sys.argv[1], int(sys.argv[2])
 while True:
     number += 1

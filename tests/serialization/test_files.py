@@ -17,7 +17,7 @@ from tritensor.errors import CheckpointError, DtypeError
 from tritensor.serialization import archive_writer, load, save
 from tritensor.serialization.archive_reader import ArchiveReader
 from tritensor.serialization.source import Source
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
 
 from .crafted_checkpoints import DATA, archive, legacy, number, pickled, storage, tensor
 
@@ -316,7 +316,7 @@ def test_large_files_have_a_progress_bar(path, monkeypatch, capsys, shown):
 # Safetensors ---------------------------------------------------------------------------------------------------------
 
 
-SAFE_DTYPES = [entry.name for entry in tritensor.dtypes.ALL if entry.name != "complex128"]
+SAFE_DTYPES = [entry.name for entry in tritensor.types.dtypes.ALL if entry.name != "complex128"]
 
 
 def test_safetensors_files_by_name(tmp_path):

@@ -13,10 +13,10 @@ import tracemalloc
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.errors import CheckpointError
 from tritensor.serialization import load, load_into
 from tritensor.serialization.inspect import inspect
+from tritensor.types import dtypes
 
 from .crafted_checkpoints import archive, call, legacy, name, number, numbers, pickled, refusal, storage, tensor, text
 

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tritensor
-from tritensor import devices, drivers, nn
+from tritensor import drivers, nn
 from tritensor.errors import ArgumentError, CheckpointError, DeviceError
 from tritensor.memory import copies
 from tritensor.serialization import load, load_into, save
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
+from tritensor.types import devices
 
 from .crafted_checkpoints import archive, pickled, storage, tensor
 from .test_serialization import objects, same

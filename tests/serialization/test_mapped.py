@@ -12,7 +12,7 @@ from tritensor import cuda
 from tritensor.errors import CheckpointError
 from tritensor.nn import Linear
 from tritensor.serialization import load, load_into, save
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
 
 from .crafted_checkpoints import legacy, pickled, tensor
 

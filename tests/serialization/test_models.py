@@ -16,7 +16,7 @@ from tritensor import nn, optim
 from tritensor.errors import CheckpointError
 from tritensor.serialization import load, load_into, save, tensors
 from tritensor.serialization.inspect import inspect, main
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
 
 from .crafted_checkpoints import DATA, archive, call, legacy, name, pickled, storage, tensor, text
 

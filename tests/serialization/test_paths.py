@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tritensor.serialization import archive_writer, load, save
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
 
 STATE = {"weight": wrap(np.arange(6.0))}
 NAMES = ["model.pt", "model.safetensors"]

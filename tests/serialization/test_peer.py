@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tritensor
-from tritensor import dtypes
 from tritensor.serialization import load, load_into, save
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
+from tritensor.types import dtypes
 
 pytestmark = pytest.mark.peer
 torch = pytest.importorskip("torch")
@@ -334,8 +334,8 @@ def test_whole_modules_and_tensors_that_we_lack_are_refused_by_name():
 
 def test_a_cuda_tag_survives_the_way_through_torch():
     with tritensor.cuda.simulate(devices=2):
-        from tritensor import devices
         from tritensor.memory import copies
+        from tritensor.types import devices
 
         file = _saved(wrap(copies.from_host(np.arange(3), devices.cuda(1))))
         assert torch.load(file, map_location="cpu").tolist() == [0, 1, 2]

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tritensor
-from tritensor import dtypes
 from tritensor.errors import ArgumentError, CheckpointError
 from tritensor.serialization import load, save, writer
-from tritensor.tensor import Tensor, wrap
+from tritensor.tensors import Tensor, wrap
+from tritensor.types import dtypes
 
 from .crafted_checkpoints import archive, call, name, number, numbers, pickled, storage, tensor, text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tritensor
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
 
 from .functions import Function, functions, settings
 from .operators import escaped, heading

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import tritensor
 from tritensor import fft, linalg, nn, special
-from tritensor.operator import Operator, registry
-from tritensor.tensor import Tensor
+from tritensor.operators import Operator, registry
+from tritensor.tensors import Tensor
 
 from . import sources
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tritensor
-from tritensor.operator import Operator
-from tritensor.tensor import Tensor
+from tritensor.operators import Operator
+from tritensor.tensors import Tensor
 
 from . import examples, sources
 from .functions import MODULES, SPACES, Function, functions

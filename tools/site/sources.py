@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tritensor
-from tritensor.operator import Operator, registry
-from tritensor.public import PACKAGE
+from tritensor.ground.public import PACKAGE
+from tritensor.operators import Operator, registry
 from tritensor.runtime.source import DeviceFunction, Kernel
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
 
 __all__ = ["Source", "gradients_of", "kernels_of", "operators_of", "plain", "reference_of", "source_of"]
 

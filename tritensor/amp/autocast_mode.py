@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..autocasting import autocast, eligible, is_autocast_available
 from ..autograd.precision import state
-from ..dtypes import dtype
-from ..tensor import Tensor
+from ..operators.autocasting import autocast, eligible, is_autocast_available
+from ..tensors import Tensor
+from ..types.dtypes import dtype
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 

@@ -8,14 +8,14 @@ from enum import Enum
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..devices import device
 from ..drivers import active
-from ..dtypes import float16, float32, int32
 from ..errors import explain, warn
-from ..functional.creation import full
+from ..functional.creation.creation import full
 from ..kernels.optimizer.scaling import unscale, update
 from ..optim import Optimizer
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types.devices import device
+from ..types.dtypes import float16, float32, int32
 
 __all__ = ["GradScaler", "OptState"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import dtype as _dtype
 from ..errors import warn
+from ..types.dtypes import dtype as _dtype
 from .autocast_mode import autocast
 from .grad_scaler import GradScaler
 

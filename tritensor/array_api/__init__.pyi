@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from builtins import bool as _bool
 from collections.abc import Sequence
-from tritensor import dtypes
 from tritensor.array_api import fft as fft
 from tritensor.array_api import linalg as linalg
-from tritensor.devices import device
-from tritensor.dtypes import bool_ as bool
-from tritensor.dtypes import complex128 as complex128
-from tritensor.dtypes import complex64 as complex64
-from tritensor.dtypes import dtype
-from tritensor.dtypes import float32 as float32
-from tritensor.dtypes import float64 as float64
-from tritensor.dtypes import int16 as int16
-from tritensor.dtypes import int32 as int32
-from tritensor.dtypes import int64 as int64
-from tritensor.dtypes import int8 as int8
-from tritensor.dtypes import uint16 as uint16
-from tritensor.dtypes import uint32 as uint32
-from tritensor.dtypes import uint64 as uint64
-from tritensor.dtypes import uint8 as uint8
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
+from tritensor.types.devices import device
+from tritensor.types.dtypes import bool_ as bool
+from tritensor.types.dtypes import complex128 as complex128
+from tritensor.types.dtypes import complex64 as complex64
+from tritensor.types.dtypes import dtype
+from tritensor.types.dtypes import float32 as float32
+from tritensor.types.dtypes import float64 as float64
+from tritensor.types.dtypes import int16 as int16
+from tritensor.types.dtypes import int32 as int32
+from tritensor.types.dtypes import int64 as int64
+from tritensor.types.dtypes import int8 as int8
+from tritensor.types.dtypes import uint16 as uint16
+from tritensor.types.dtypes import uint32 as uint32
+from tritensor.types.dtypes import uint64 as uint64
+from tritensor.types.dtypes import uint8 as uint8
 from typing import Any
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..tensor import Tensor
+from ..tensors import Tensor
 
 
 class Array(Tensor):

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import functional, layout
+from .. import functional
 from ..errors import explain
-from ..functional import creation, exchange, ranges, views
-from ..public import PACKAGE
-from ..tensor import Tensor
+from ..functional.creation import creation, exchange, ranges
+from ..functional.views import views
+from ..ground.public import PACKAGE
+from ..tensors import Tensor
+from ..types import layout
 from .declaring import declared
 from .statistics import one_axis
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import devices, dtypes
-from ..arguments import check_tensor
 from ..drivers import selection
-from ..dtypes import dtype
 from ..errors import ArgumentError, explain
 from ..extents import MOST_DIMS
-from ..functional.creation import full
-from ..tensor import Tensor
+from ..functional.creation.creation import full
+from ..ground.arguments import check_tensor
+from ..tensors import Tensor
+from ..types import devices, dtypes
+from ..types.dtypes import dtype
 from .arrays import kept
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..arguments import check_tensor
+from ..ground.arguments import check_tensor
 from .arrays import kept
 from .data_types import promoted
 

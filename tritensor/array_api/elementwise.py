@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import dtypes, functional
-from ..functional.complex_numbers import complex
-from ..public import PACKAGE
-from ..tensor import Tensor
+from .. import functional
+from ..functional.elementwise.complex_numbers import complex
+from ..ground.public import PACKAGE
+from ..tensors import Tensor
+from ..types import dtypes
 from .arrays import Array
 from .data_types import NUMBERS, promoted
 from .declaring import declared

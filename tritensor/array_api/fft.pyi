@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from tritensor import dtypes
-from tritensor.devices import device
-from tritensor.dtypes import dtype
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
+from tritensor.types import dtypes
+from tritensor.types.devices import device
+from tritensor.types.dtypes import dtype
 from typing import Any
 
 __all__ = [

@@ -6,8 +6,8 @@ from typing import Any
 
 from .. import functional, linalg
 from ..errors import ShapeError, explain
-from ..functional.views import broadcast_tensors
-from ..tensor import Tensor
+from ..functional.views.views import broadcast_tensors
+from ..tensors import Tensor
 from .arrays import Array
 from .declaring import declared
 from .statistics import reduction

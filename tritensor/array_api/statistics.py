@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import dtypes, functional, layout
+from .. import functional
 from ..errors import explain
-from ..functional.complex_views import view_as_complex, view_as_real
-from ..public import PACKAGE
-from ..tensor import Tensor
+from ..functional.views.complex_views import view_as_complex, view_as_real
+from ..ground.public import PACKAGE
+from ..tensors import Tensor
+from ..types import dtypes, layout
 from .declaring import declared
 
 _TABLE = """

@@ -35,7 +35,7 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-# Defined in `tritensor.function`, which imports tensors and sets these names when it is imported.
+# Defined in `tritensor.operators.function`, which imports tensors and sets these names when it is imported.
 Function: Any
 function: Any
 gradcheck: Any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tritensor import function as function
 from tritensor.autograd import forward_ad as forward_ad
 from tritensor.autograd import functional as functional
 from tritensor.autograd.backward import Handle as Handle
@@ -19,9 +18,10 @@ from tritensor.autograd.tape import Gradient as GradientPlan
 from tritensor.autograd.tape import Node as Node
 from tritensor.autograd.tape import Slot as Slot
 from tritensor.autograd.tape import record as record
-from tritensor.function import Function as Function
-from tritensor.functional.gradcheck import gradcheck as gradcheck
-from tritensor.functional.gradcheck import gradgradcheck as gradgradcheck
+from tritensor.operators import function as function
+from tritensor.operators.function import Function as Function
+from tritensor.operators.gradcheck import gradcheck as gradcheck
+from tritensor.operators.gradcheck import gradgradcheck as gradgradcheck
 
 __all__ = [
     "GradientPlan",

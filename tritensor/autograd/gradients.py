@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .. import dtypes
 from ..errors import AutogradError, UnsupportedError, explain
 from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted
+from ..types import dtypes
 from .mode import enable_grad, recording
 from .names import node_name, overload
 from .tape import _FREED, _INSIDE, Gradient, Node, Slot, inside_package, next_age, record

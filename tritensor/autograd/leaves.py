@@ -13,9 +13,9 @@ from typing import Any
 from numpy import add, asarray, errstate, ndarray
 
 from ..errors import ArgumentError, AutogradError, explain
-from ..formats import contiguous_format
-from ..locks import lock
+from ..ground.locks import lock
 from ..memory.array import owns_all
+from ..types.formats import contiguous_format
 
 __all__ = ["accumulate", "add_to_leaf", "as_tensors", "finish", "sum_of", "through_hook"]
 

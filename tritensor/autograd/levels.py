@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import ref
 
-from .. import dtypes
 from ..errors import ShapeError, explain
 from ..memory.lifted import Batched, Dual, Level, Lifted, open_levels
 from ..memory.pending import PendingArray
+from ..types import dtypes
 from . import leaves
 from .mode import no_grad, recording
 from .tape import Gradient, Node, record, views_on

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Self, TypeVar, overload
 
 from ..errors import ArgumentError
-from ..public import public
+from ..ground.public import public
 
 __all__ = [
     "PASS_MODES",

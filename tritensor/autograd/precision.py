@@ -1,4 +1,4 @@
-"""Where autocast is on: for which types of devices, a state for each thread. `tritensor/autocasting.py` casts by it.
+"""Where autocast is on: for which types of devices, a state for each thread. `operators/autocasting.py` casts by it.
 
 Every operator that autocast may cast for looks at `casts.on`, which takes 4 ns; all else is looked at where that is not
 zero. It is one number for all threads, because one of a thread's own would take 25 ns to read.
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import dtypes
-from ..locks import lock
+from ..ground.locks import lock
+from ..types import dtypes
 
 __all__ = ["casts", "current", "state", "turn", "watching", "within", "without_casts"]
 

@@ -14,7 +14,7 @@ import sys
 
 from einops._backends import TorchBackend
 
-from ..tensor import Tensor
+from ..tensors import Tensor
 
 __all__: list[str] = []
 

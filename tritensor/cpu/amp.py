@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..amp.older import older
-from ..dtypes import bfloat16
+from ..types.dtypes import bfloat16
 
 __all__ = ["GradScaler", "autocast"]
 

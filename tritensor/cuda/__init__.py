@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from ..drivers import DeviceProperties, Event, Stream, simulate
 from ..drivers.ledger import Ledger, transfers
 from ..errors import OutOfMemoryError
-from ..functional.tensor_types import OF_CUDA
+from ..functional.creation.tensor_types import OF_CUDA
 from . import devices, graphs, user_kernel
 from .devices import *
 from .graphs import *
 from .user_kernel import *
 
 if TYPE_CHECKING:
-    from ..profiling import profile
     from . import amp
+    from .profiling import profile
 
 __all__ = ["DeviceProperties", "Event", "Ledger", "OutOfMemoryError", "Stream", "amp", "simulate", "transfers"]
 __all__ += ["profile"]
@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
     if name == "amp":
         return importlib.import_module(f"{__name__}.amp")
     if name == "profile":
-        return importlib.import_module("tritensor.profiling").profile
+        return importlib.import_module("tritensor.cuda.profiling").profile
     if name in OF_CUDA:
         return OF_CUDA[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..amp import autocast_mode
 from ..amp.older import deprecated, older
-from ..dtypes import float16
+from ..types.dtypes import float16
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 

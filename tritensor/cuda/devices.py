@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import devices
-from ..devices import ordinal
 from ..drivers import DeviceProperties, Stream, active, count, require
 from ..drivers import ledger as _ledger
 from ..drivers.allocator import Heap, readable
 from ..drivers.refusals import NO_WAITING, refuse
 from ..errors import ArgumentError
-from ..generators import Generator, generator_of
-from ..tensor import Tensor
+from ..operators.generators import Generator, generator_of
+from ..tensors import Tensor
+from ..types import devices
+from ..types.devices import ordinal
 
 __all__ = [
     "can_device_access_peer",

@@ -8,11 +8,11 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from .. import devices
 from ..drivers import Driver, Stream, active, ledger, require
 from ..drivers.capture import Capture, Pool, capturing
 from ..drivers.refusals import refuse
 from ..errors import ArgumentError, DeviceError, explain, warn
+from ..types import devices
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
 

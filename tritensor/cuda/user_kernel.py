@@ -11,11 +11,11 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import devices
 from ..errors import ArgumentError, DeviceMismatchError, explain
 from ..memory.array import DeviceArray
 from ..runtime.launch import Float64, Int64, kernel, launch
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types import devices
 
 __all__ = ["jit"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
-from ..inplace import check_writable
-from ..tensor import Tensor
+from ..operators.inplace import check_writable
+from ..tensors import Tensor
 from .backends.mpi import check_reduction
 from .checks import Call
 from .process_group import ProcessGroup, Work, default_group

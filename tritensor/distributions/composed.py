@@ -7,12 +7,12 @@ from math import log, pi, sqrt
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..dtypes import finfo
-from ..functional.likeness import full_like, ones_like, zeros_like
-from ..functional.pointwise import where
-from ..size import Size
+from ..functional.creation.likeness import full_like, ones_like, zeros_like
+from ..functional.elementwise.pointwise import where
 from ..special import gammaln
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types.dtypes import finfo
+from ..types.size import Size
 from . import constraints
 from .continuous import Exponential, Normal, Uniform, euler
 from .discrete import Categorical

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from math import log, pi, sqrt
 from typing import Any
 
-from ..function import Function
-from ..functional.creation import as_tensor
-from ..functional.likeness import full_like, zeros_like
-from ..functional.pointwise import where
+from ..functional.creation.creation import as_tensor
+from ..functional.creation.likeness import full_like, zeros_like
+from ..functional.elementwise.pointwise import where
+from ..operators.function import Function
 from ..random import rand, randn
 from ..special import digamma, gammaln
-from ..tensor import Tensor
+from ..tensors import Tensor
 from . import constraints
 from .distribution import Distribution, stated, tiny
 

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..dtypes import finfo
-from ..functional.creation import tensor
-from ..functional.likeness import full_like, zeros_like
-from ..functional.lookup import one_hot
-from ..functional.pointwise import where
-from ..functional.ranges import arange
-from ..functional.views import broadcast_tensors
+from ..functional.creation.creation import tensor
+from ..functional.creation.likeness import full_like, zeros_like
+from ..functional.creation.ranges import arange
+from ..functional.elementwise.pointwise import where
+from ..functional.indexing.lookup import one_hot
+from ..functional.random.sampling import binomial, poisson
+from ..functional.views.views import broadcast_tensors
 from ..nn.functional import binary_cross_entropy_with_logits
 from ..random import bernoulli, multinomial, rand
-from ..sampling import binomial, poisson
 from ..special import gammaln
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types.dtypes import finfo
 from . import constraints
 from .distribution import Distribution, Weighted, broadcast_all, stated, tiny
 

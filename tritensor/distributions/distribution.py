@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..autograd.mode import enable_grad, no_grad, recording
 from ..autograd.precision import state
-from ..functional.creation import tensor
-from ..functional.views import broadcast_tensors
-from ..rules import Number
-from ..size import Size
-from ..tensor import Tensor
+from ..functional.creation.creation import tensor
+from ..functional.views.views import broadcast_tensors
+from ..operators.rules import Number
+from ..tensors import Tensor
+from ..types.size import Size
 from . import constraints
 
 __all__ = ["Distribution", "Weighted", "broadcast_all", "lazy", "stated", "sum_rightmost", "tiny"]
@@ -42,7 +42,7 @@ class lazy(cached_property[Any]):
 
 def tiny(x: Tensor) -> float:
     """The step from 1 of a tensor's dtype; probabilities and uniform numbers are kept that far from 0 and 1."""
-    from ..dtypes import finfo
+    from ..types.dtypes import finfo
 
     return float(finfo(x.dtype).eps)
 

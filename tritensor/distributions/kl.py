@@ -6,10 +6,10 @@ from collections.abc import Callable
 from math import log, pi
 from typing import Any
 
-from ..functional.pointwise import where
+from ..functional.elementwise.pointwise import where
 from ..nn.functional import softplus
 from ..special import digamma, gammaln
-from ..tensor import Tensor
+from ..tensors import Tensor
 from . import composed, continuous, discrete, multivariate
 from .distribution import sum_rightmost
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import log, pi
 from typing import Any
 
-from ..functional.joining import stack
-from ..functional.lookup import one_hot
-from ..functional.pointwise import where
-from ..functional.ranges import eye
-from ..layout import broadcast_shapes
+from ..functional.creation.ranges import eye
+from ..functional.elementwise.pointwise import where
+from ..functional.indexing.lookup import one_hot
+from ..functional.views.joining import stack
 from ..random import randn
 from ..special import digamma, gammaln
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types.layout import broadcast_shapes
 from . import constraints
 from .continuous import standard_gamma
 from .distribution import Distribution, broadcast_all, lazy, stated

@@ -7,12 +7,12 @@ from math import log
 from typing import Any
 
 from ..autograd.mode import recording
-from ..dtypes import finfo
-from ..functional.likeness import full_like, zeros_like
-from ..layout import broadcast_shapes
+from ..functional.creation.likeness import full_like, zeros_like
 from ..nn.functional import softplus
-from ..size import Size
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types.dtypes import finfo
+from ..types.layout import broadcast_shapes
+from ..types.size import Size
 from . import constraints
 from .distribution import broadcast_all, sum_rightmost
 

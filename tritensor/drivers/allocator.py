@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import devices
 from ..errors import DeviceError, OutOfMemoryError, explain
+from ..types import devices
 from .protocol import AbstractDriver, OutOfRoom
 
 __all__ = [

@@ -10,11 +10,11 @@ from typing import Any
 
 from .. import settings
 from ..errors import DeviceError, explain
-from ..ptx.machine import run
-from ..ptx.memory import Memory
-from ..ptx.parse import Kernel, parse
 from .compiling import CompilingDriver
 from .loading import Compiled, Loaded, Target
+from .ptx.machine import run
+from .ptx.memory import Memory
+from .ptx.parse import Kernel, parse
 from .simulator import Queue, Simulator
 
 __all__ = ["CompiledSimulator"]

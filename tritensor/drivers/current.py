@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..devices import current_index, set_current_index
+from ..types.devices import current_index, set_current_index
 
 __all__ = ["FIRST_SEED", "Seeds", "entered", "seeds", "use", "used"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .. import devices
 from ..errors import DeviceError, explain
+from ..types import devices
 
 if TYPE_CHECKING:
     from .loading import LaunchRequest

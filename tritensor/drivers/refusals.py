@@ -39,7 +39,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # A message names the operator or function that the user called. Functions of _INNER are called by those and never
 # named. _CALLERS call the user's code or several operators, and the operator that they called is named instead.
 _INNER = (f"memory{os.sep}", f"drivers{os.sep}", f"runtime{os.sep}", f"kernels{os.sep}")
-_CALLERS = (f"nn{os.sep}", f"autograd{os.sep}", "function.py", f"utils{os.sep}")
+_CALLERS = (f"nn{os.sep}", f"autograd{os.sep}", f"operators{os.sep}function.py", f"utils{os.sep}")
 # Modules whose methods are named together with their class.
 _OWNERS = (f"cuda{os.sep}graphs.py", f"optim{os.sep}", f"drivers{os.sep}streams.py")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import settings
 from ..errors import ArgumentError, DeviceError, explain, warn
-from ..locks import lock
+from ..ground.locks import lock
 from .current import entered, use, used
 from .streams import find_driver_with
 

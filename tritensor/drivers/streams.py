@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import devices
 from ..errors import ArgumentError, DeviceError, explain
+from ..types import devices
 from . import ledger
 from .allocator import Arena
 from .protocol import AbstractDriver

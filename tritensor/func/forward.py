@@ -12,7 +12,7 @@ from ..autograd.levels import in_all, primal_of, tangent_of
 from ..autograd.mode import enable_grad
 from ..errors import AutogradError
 from ..memory.lifted import Level, open_levels, opened
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .reverse import Recorded, basis, chosen, jacrev, only_tensors, refuse_complex, replaced, split_aux
 from .trees import Spec, flatten, tree_map, unflatten
 from .vmap import vmap

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import AutogradError
-from ..functional.joining import stack
-from ..tensor import Tensor
+from ..functional.views.joining import stack
+from ..tensors import Tensor
 
 __all__ = ["functional_call", "stack_module_state"]
 

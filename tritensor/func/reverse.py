@@ -16,9 +16,9 @@ from ..autograd.levels import alias
 from ..autograd.mode import enable_grad, recording
 from ..autograd.tape import Node
 from ..errors import AutogradError
-from ..functional.joining import cat
-from ..functional.ranges import arange
-from ..tensor import Tensor
+from ..functional.creation.ranges import arange
+from ..functional.views.joining import cat
+from ..tensors import Tensor
 from .trees import Spec, flatten, tree_map, unflatten
 from .vmap import vmap
 

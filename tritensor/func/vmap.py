@@ -8,10 +8,10 @@ from typing import Any
 
 from ..autograd.levels import enter, leave
 from ..errors import ShapeError
-from ..functional.joining import cat
-from ..generators import get_rng_state, set_rng_state
+from ..functional.views.joining import cat
 from ..memory.lifted import Level, opened
-from ..tensor import Tensor
+from ..operators.generators import get_rng_state, set_rng_state
+from ..tensors import Tensor
 from .trees import Spec, broadcast, flatten, tree_map, unflatten
 
 __all__ = ["vmap"]

@@ -6,14 +6,14 @@ import itertools
 
 import numpy as np
 
-from ..arguments import check_tensors, whole
 from ..autograd.gradients import called
 from ..errors import ShapeError
-from ..public import public
-from ..tensor import Tensor
-from .creation import place
-from .filling import meshgrid
-from .joining import stack
+from ..ground.arguments import check_tensors, whole
+from ..ground.public import public
+from ..tensors import Tensor
+from .creation.creation import place
+from .views.joining import stack
+from .window.filling import meshgrid
 
 
 def _check_vectors(*tensors: Tensor) -> None:

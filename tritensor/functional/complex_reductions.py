@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import layout
 from ..autograd.gradients import called
-from ..dtypes import finfo
 from ..kernels.reduction.host import reduced_count
-from ..operator import registry
-from ..tensor import Tensor
-from .complex_views import real
+from ..operators import registry
+from ..tensors import Tensor
+from ..types import layout
+from ..types.dtypes import finfo
+from .views.complex_views import real
 
 __all__ = ["logsumexp", "rms_norm", "spread"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..public import public
+from ..ground.public import public
 
 __all__ = ["declare"]
 

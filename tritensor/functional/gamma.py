@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ..arguments import check_tensor, number_in, whole, wrong_type
 from ..errors import ShapeError, explain
-from ..inplace import in_place, in_place_form
+from ..ground.arguments import check_tensor, number_in, whole, wrong_type
+from ..ground.public import method, public
 from ..kernels.elementwise import gamma_functions
-from ..outputs import ELEMENTWISE, takes_out
-from ..public import method, public
-from ..tensor import Tensor
+from ..operators.inplace import in_place, in_place_form
+from ..operators.outputs import ELEMENTWISE, takes_out
+from ..tensors import Tensor
 
 _MOST = 1 << 16  # dimensions of mvlgamma, a loop of 10 us each
 

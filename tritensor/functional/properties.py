@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import dtypes
-from ..arguments import wrong_type
 from ..errors import ArgumentError, explain
-from ..public import public
-from ..rules import Number
-from ..scalars import representable
-from ..tensor import Tensor
+from ..ground.arguments import wrong_type
+from ..ground.public import public
+from ..host.scalars import representable
+from ..operators.rules import Number
+from ..tensors import Tensor
+from ..types import dtypes
 
 
 def _tensor(name: str, value: Any) -> Tensor:

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
-from ..arguments import check_tensor
 from ..autograd.gradients import underived
 from ..autograd.mode import no_grad
-from ..dtypes import common
 from ..errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
+from ..ground.arguments import check_tensor
+from ..ground.public import public
 from ..kernels.indexing.searching import searchsorted
-from ..outputs import takes_out
-from ..public import public
-from ..tensor import Tensor, wrap
-from .joining import cat
-from .search import in_order, nonzero, sort
+from ..operators.outputs import takes_out
+from ..tensors import Tensor, wrap
+from ..types import dtypes, layout
+from ..types.dtypes import common
+from .indexing.search import in_order, nonzero, sort
+from .views.joining import cat
 
 
 @public(method=True)

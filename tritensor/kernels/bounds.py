@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import explain
+from ..ground.public import FUNCTIONAL, PACKAGE
 from ..memory.array import DeviceArray
 from ..memory.lifted import Batched
-from ..public import FUNCTIONAL, PACKAGE
-from ..tensor import Tensor, wrap
+from ..tensors import Tensor, wrap
 
 __all__ = ["Bounds", "alike", "beyond", "bounds_at_host", "bounds_of", "operator", "places_along", "within"]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..memory import buffer
 from ..memory.array import DeviceArray
-from ..operator import copy_into, registry
+from ..operators import copy_into, registry
 from ..runtime.call import Call, refuse_complex
+from ..types import dtypes
 
 __all__ = ["as_complex", "as_real", "in_dtype", "is_complex", "launch_by_parts", "launch_product", "movable", "parts"]
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..errors import AutogradError, LinAlgError
-from ..functional.creation import zeros
-from ..functional.joining import cat
+from ..functional.creation.creation import zeros
+from ..functional.views.joining import cat
 from ..kernels.hosted.family import hosted
 from ..kernels.hosted.pivoting import eliminated, orthogonal, permuted, solved_symmetric, symmetric
 from ..memory.lifted import Lifted
-from ..rules import INTEGRAL
-from ..tensor import Tensor
+from ..operators.rules import INTEGRAL
+from ..tensors import Tensor
+from ..types import dtypes
 from .matrices import Matrices, adjoint, check, failing, identity, on_diagonal, unit_lower
 from .triangular import solved, substituted
 

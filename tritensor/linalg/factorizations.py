@@ -12,12 +12,12 @@ from typing import Any
 from .. import return_types
 from ..autograd.gradients import called
 from ..autograd.levels import followed
-from ..dtypes import FLOATING
 from ..errors import DtypeError
-from ..functional.creation import empty
-from ..outputs import Into, takes_out
-from ..public import public
-from ..tensor import Tensor
+from ..functional.creation.creation import empty
+from ..ground.public import public
+from ..operators.outputs import Into, takes_out
+from ..tensors import Tensor
+from ..types.dtypes import FLOATING
 from . import decompositions
 from .matrices import adjoint as _adjoint
 from .matrices import check, check_info, check_matrices, identity, unit_lower

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..autograd.levels import below
 from ..errors import DtypeError, LinAlgError, ShapeError, UnsupportedError, explain
-from ..functional.ranges import eye
+from ..functional.creation.ranges import eye
 from ..memory.lifted import Lifted
-from ..rules import Rule, is_half
-from ..tensor import Tensor
+from ..operators.rules import Rule, is_half
+from ..tensors import Tensor
+from ..types import dtypes
 
 __all__ = ["Matrices", "adjoint", "check", "check_info", "check_matrices", "failing", "identity", "on_diagonal"]
 __all__ += ["unit_lower"]

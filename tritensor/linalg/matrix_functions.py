@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from .. import dtypes
-from ..arguments import check_tensor, whole
 from ..autograd.gradients import called
 from ..autograd.levels import followed
 from ..autograd.mode import no_grad, recording
 from ..autograd.tape import Gradient, Node, record
 from ..errors import DtypeError
-from ..functional.joining import cat
-from ..functional.linear_algebra import matmul
-from ..functional.pointwise import where
-from ..functional.products import chained, crossed
+from ..functional.elementwise.pointwise import where
+from ..functional.matmul.linear_algebra import matmul
+from ..functional.matmul.products import chained, crossed
+from ..functional.views.joining import cat
+from ..ground.arguments import check_tensor, whole
+from ..ground.public import public
 from ..kernels.matmul.family import c_name
 from ..memory.lifted import Lifted
-from ..outputs import Into, takes_out
-from ..public import public
-from ..rules import is_half
-from ..tensor import Tensor, wrap
+from ..operators.outputs import Into, takes_out
+from ..operators.rules import is_half
+from ..tensors import Tensor, wrap
+from ..types import dtypes
 from . import solving
 from .matrices import adjoint, check, check_matrices, identity
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arguments import wrong_type
 from ..autograd.gradients import called
-from ..functional import matrix_norms, reductions
-from ..functional.pointwise import where
+from ..functional.elementwise.pointwise import where
+from ..functional.reduction import matrix_norms, reductions
+from ..ground.arguments import wrong_type
+from ..ground.public import public
 from ..kernels.reduction.functions import Dim
-from ..outputs import takes_out
-from ..public import public
-from ..tensor import Tensor
+from ..operators.outputs import takes_out
+from ..tensors import Tensor
 from . import solvers
 from .matrices import check, check_matrices
 

@@ -11,11 +11,11 @@ from .. import return_types
 from ..autograd.gradients import called, underived
 from ..autograd.mode import recording
 from ..errors import AutogradError, DtypeError
-from ..functional.creation import zeros
-from ..outputs import Into, takes_out
-from ..public import public
+from ..functional.creation.creation import zeros
+from ..ground.public import public
+from ..operators.outputs import Into, takes_out
 from ..random import randn
-from ..tensor import Tensor
+from ..tensors import Tensor
 from . import decompositions, factorizations
 from .factorizations import check_factors, factored, positive, reflections, unpacked
 from .matrices import adjoint, check

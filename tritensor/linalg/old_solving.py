@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from .. import return_types
-from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..errors import ShapeError
-from ..functional.linear_algebra import without
-from ..functional.pointwise import where
-from ..outputs import Into, takes_out
-from ..public import public
-from ..tensor import Tensor
+from ..functional.elementwise.pointwise import where
+from ..functional.matmul.linear_algebra import without
+from ..ground.arguments import check_tensor
+from ..ground.public import public
+from ..operators.outputs import Into, takes_out
+from ..tensors import Tensor
 from . import matrix_functions, solvers, solving
 from .matrices import check, check_matrices, identity
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..kernels.hosted.family import hosted
 from ..kernels.hosted.pivoting import eliminated
 from ..kernels.triangular.family import OfFactors, Triangular
+from ..types import dtypes
 from .matrices import Matrices, adjoint, failing
 
 __all__ = [

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from .. import dtypes, layout, return_types
-from ..arguments import check_tensor
+from .. import return_types
 from ..autograd.gradients import called
 from ..autograd.levels import followed
 from ..errors import DtypeError
-from ..functional.pointwise import where
-from ..outputs import Into, takes_out
-from ..public import public
-from ..rules import is_half
-from ..tensor import Tensor
+from ..functional.elementwise.pointwise import where
+from ..ground.arguments import check_tensor
+from ..ground.public import public
+from ..operators.outputs import Into, takes_out
+from ..operators.rules import is_half
+from ..tensors import Tensor
+from ..types import dtypes, layout
 from . import solvers
 from .matrices import check, check_info, check_matrices
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .solvers import solution, substituted
 
 __all__ = ["solved", "substituted"]

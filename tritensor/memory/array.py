@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices, layout
 from ..drivers.allocator import round_size
 from ..errors import ArgumentError, ShapeError
+from ..types import devices, layout
 
 if TYPE_CHECKING:
-    from ..devices import device as Device
+    from ..types.devices import device as Device
 
 __all__ = ["DeviceArray", "Form", "form_of", "form_of_new", "out_of_bounds", "owns_all"]
 

@@ -15,9 +15,9 @@ from ..errors import DeviceError, explain
 from .array import DeviceArray, Form, form_of, form_of_new
 
 if TYPE_CHECKING:
-    from ..devices import device as Device
     from ..drivers import Stream
     from ..drivers.protocol import AbstractDriver
+    from ..types.devices import device as Device
 
 __all__ = ["Buffer", "empty", "new"]
 

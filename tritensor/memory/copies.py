@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import layout
 from ..drivers import ledger, selection
 from ..drivers.allocator import DIRECT, PinnedBlock, is_pinned
 from ..drivers.capture import capturing
 from ..drivers.refusals import NO_READING, NO_SENDING, ONE_DEVICE, refuse, refused_by
 from ..errors import ShapeError, explain
+from ..types import layout
 from .array import DeviceArray, form_of_new
 from .buffer import empty, new
 from .pending import PendingArray
 
 if TYPE_CHECKING:
-    from ..devices import device as Device
     from ..drivers import Stream
     from ..drivers.protocol import AbstractDriver
+    from ..types.devices import device as Device
 
 __all__ = ["constant", "copy_across", "copy_into", "from_host", "pin", "ready", "to_host"]
 

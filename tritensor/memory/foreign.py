@@ -18,11 +18,11 @@ from weakref import WeakSet
 
 import numpy as np
 
-from .. import dtypes, layout
 from ..drivers import selection
 from ..drivers.allocator import Arena, Block
 from ..errors import DeviceError, ExchangeError, explain
 from ..extents import MOST_DIMS
+from ..types import dtypes, layout
 from .array import DeviceArray
 from .buffer import Buffer
 

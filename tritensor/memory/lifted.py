@@ -3,7 +3,7 @@
 A `Batched` array is one sample of an array with a batch dimension in front (`vmap`); a `Dual` array a value and the
 tangent that goes with it (forward mode). Both report the shape that the user's code sees. Transformations nest: the
 array below may be of an earlier level itself. Whatever takes a plain array refuses these, so every operator finds its
-way to `Operator.call`, which hands the call to `tritensor.lifting`; ordinary calls pay nothing for that.
+way to `Operator.call`, which hands the call to `tritensor.operators.lifting`; ordinary calls pay nothing for that.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from .. import devices
 from ..errors import ShapeError, UnsupportedError, explain
+from ..types import devices
 from .array import DeviceArray
 
 __all__ = ["Batched", "Dual", "Level", "Lifted", "device_of", "open_levels", "opened"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import layout
-from ..copying import copied
 from ..errors import ShapeError
+from ..host.copying import copied
+from ..types import layout
 from .array import DeviceArray, out_of_bounds
 from .copies import copy_across
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from ..functional.creation import full
-from ..tensor import Tensor
+from ..functional.creation.creation import full
+from ..tensors import Tensor
 from . import init as initial
 from .layer import Layer, declared
 from .module import Module

@@ -9,12 +9,12 @@ from itertools import pairwise
 from re import fullmatch
 from typing import Any, NamedTuple
 
-from .. import dtypes
 from ..errors import ShapeError, explain
-from ..functional.chunked_cross_entropy import linear_cross_entropy, rows_of_chunk
-from ..functional.joining import cat
-from ..functional.softmax import log_softmax
-from ..tensor import Tensor
+from ..functional.rowwise.chunked_cross_entropy import linear_cross_entropy, rows_of_chunk
+from ..functional.rowwise.softmax import log_softmax
+from ..functional.views.joining import cat
+from ..tensors import Tensor
+from ..types import dtypes
 from .containers import ModuleList, Sequential
 from .linear import Linear
 from .module import Module

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..printing import aligned
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..tensors.printing import aligned
 from .conversion import unregistered
 
 __all__ = ["Audit", "Entry", "audit"]

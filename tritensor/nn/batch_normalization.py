@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import functional as F
-from ..dtypes import int64
 from ..errors import warn
-from ..functional.creation import ones, tensor, zeros
-from ..tensor import Tensor
+from ..functional.creation.creation import ones, tensor, zeros
+from ..tensors import Tensor
+from ..types.dtypes import int64
 from .layer import OfRank, add_parameters, one_and_zero
 from .module import Module
 from .parameter import Parameter

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .. import formats
 from ..autograd.mode import no_grad
-from ..devices import resolve
 from ..errors import explain, warn
-from ..functional.transfer import parse_to
-from ..tensor import Tensor
+from ..functional.views.transfer import parse_to
+from ..tensors import Tensor
+from ..types import formats
+from ..types.devices import resolve
 from .tree import ModuleTree
 
 __all__ = ["convert", "converter", "parse", "tensors_in", "unregistered", "warn_unregistered"]

@@ -8,9 +8,9 @@ from typing import Any
 
 from .. import functional as F
 from ..errors import ShapeError, explain
-from ..functional.convolution import convolve, convolve_transposed
+from ..functional.window.convolution import convolve, convolve_transposed
 from ..kernels.window.geometry import same_padding, transposed_size
-from ..tensor import Tensor
+from ..tensors import Tensor
 from . import init
 from .layer import OfRank, add_parameters
 from .lazy import LazyLayer, without_size

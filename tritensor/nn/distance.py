@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..functional.distances import pairwise_distance
-from ..tensor import Tensor
+from ..functional.matmul.distances import pairwise_distance
+from ..tensors import Tensor
 from .layer import Layer, declared
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]

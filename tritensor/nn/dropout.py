@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import functional as F
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .layer import Layer, declared
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import no_grad
-from ..functional.creation import empty
-from ..tensor import Tensor
+from ..functional.creation.creation import empty
+from ..tensors import Tensor
 from . import init
 from .module import Module
 from .parameter import Parameter

@@ -9,7 +9,7 @@ from typing import Any
 from ..autograd.mode import is_grad_enabled
 from ..autograd.tape import Gradient, Node, Slot, record
 from ..errors import warn
-from ..tensor import Tensor, wrap
+from ..tensors import Tensor, wrap
 from ..utils.hooks import RemovableHandle
 
 __all__ = ["call_with_hooks", "register"]

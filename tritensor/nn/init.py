@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mode import no_grad
-from ..dtypes import float64
 from ..errors import warn
-from ..functional.creation import empty, from_numpy
-from ..functional.likeness import empty_like
-from ..tensor import Tensor
+from ..functional.creation.creation import empty, from_numpy
+from ..functional.creation.likeness import empty_like
+from ..tensors import Tensor
+from ..types.dtypes import float64
 
 __all__ = ["calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_"]
 __all__ += ["orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_"]

@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence  # noqa: F401 - what the annotations of `forward` name
 from typing import Any, TypeVar, dataclass_transform
 
-from ..composing import compose
-from ..functional.creation import empty
-from ..public import FUNCTIONAL, PACKAGE
-from ..tensor import Tensor  # noqa: F401 - what the annotations of `forward` name
+from ..functional.creation.creation import empty
+from ..ground.composing import compose
+from ..ground.public import FUNCTIONAL, PACKAGE
+from ..tensors import Tensor  # noqa: F401 - what the annotations of `forward` name
 from . import init
 from .module import Module
 from .parameter import Parameter

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Concatenate, ParamSpec
 
-from ..composing import compose
 from ..errors import ShapeError, explain
-from ..functional.creation import empty
-from ..tensor import Tensor, blank, wrap
+from ..functional.creation.creation import empty
+from ..ground.composing import compose
+from ..tensors import Tensor, blank, wrap
 from .parameter import Buffer, Parameter
 
 __all__ = ["UninitializedBuffer", "UninitializedParameter"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .batch_normalization import (
     BatchNorm1d,
     BatchNorm2d,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import functional as F
-from ..tensor import Tensor
+from ..tensors import Tensor
 from . import init
 from .layer import add_parameters
 from .lazy import LazyLayer, without_size

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentError
-from ..functional.reduced import reduction_of
-from ..tensor import Tensor
+from ..functional.rowwise.reduced import reduction_of
+from ..tensors import Tensor
 from .distance import PairwiseDistance
 from .layer import Layer, declared
 

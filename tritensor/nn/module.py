@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from .. import devices
-from ..arguments import check_flag
-from ..tensor import Tensor
+from ..ground.arguments import check_flag
+from ..tensors import Tensor
+from ..types import devices
 from ..utils.hooks import RemovableHandle
 from . import conversion
 from .hooks import call_with_hooks, register
@@ -275,7 +275,7 @@ class Module(ModuleTree):
         return self._cast("bfloat16")
 
     def _cast(self, name: str) -> Self:
-        from .. import dtypes
+        from ..types import dtypes
 
         dtype = getattr(dtypes, name)
         # unlike `to`, these leave complex tensors as they are

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import explain
-from ..functional.multi_head import multi_head_attention_forward
-from ..tensor import Tensor
+from ..functional.attention.multi_head import multi_head_attention_forward
+from ..tensors import Tensor
 from . import init
 from .layer import Layer, add_parameters, declared
 from .linear import Linear

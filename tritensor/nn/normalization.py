@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .layer import Layer, add_parameters, declared, one_and_zero
 from .module import Module
 from .parameter import Parameter

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import functional as F
 from ..errors import explain
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .layer import Layer, declared
 
 __all__ = ["CircularPad1d", "CircularPad2d", "CircularPad3d"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arguments import check_flag
 from ..errors import ArgumentError, DtypeError, explain
-from ..functional.creation import empty
-from ..tensor import Tensor, blank
+from ..functional.creation.creation import empty
+from ..ground.arguments import check_flag
+from ..tensors import Tensor, blank
 
 __all__ = ["Buffer", "Parameter"]
 

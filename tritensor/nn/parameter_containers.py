@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .module import Module
 from .parameter import Parameter
 

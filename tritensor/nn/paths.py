@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..memory.array import DeviceArray
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .conversion import tensors_in
 
 __all__ = ["parameter_path", "remember"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .layer import Layer, declared
 
 __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"]

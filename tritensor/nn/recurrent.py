@@ -9,9 +9,9 @@ from typing import Any
 
 from ..autograd import precision
 from ..errors import ShapeError, warn
-from ..functional.creation import zeros
-from ..public import PACKAGE
-from ..tensor import Tensor
+from ..functional.creation.creation import zeros
+from ..ground.public import PACKAGE
+from ..tensors import Tensor
 from . import init
 from .layer import add_parameters
 from .module import Module

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ArgumentError
-from ..functional.views import flatten, unflatten
-from ..tensor import Tensor
+from ..functional.views.views import flatten, unflatten
+from ..tensors import Tensor
 from .layer import Layer, declared
 
 __all__ = ["ChannelShuffle", "Flatten", "PixelShuffle", "PixelUnshuffle", "Unflatten"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..autograd.mode import no_grad
 from ..errors import CheckpointError
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .lazy import Uninitialized
 from .parameter import Parameter
 

@@ -13,13 +13,13 @@ from .. import random
 from ..autograd.mode import no_grad
 from ..autograd.precision import watching
 from ..drivers.allocator import readable
-from ..dtypes import int64
 from ..errors import ArgumentError, explain
-from ..functional.creation import zeros
-from ..generators import fork_rng
-from ..notebook import preformatted
-from ..printing import aligned
-from ..tensor import tensors_in
+from ..functional.creation.creation import zeros
+from ..operators.generators import fork_rng
+from ..tensors import tensors_in
+from ..tensors.notebook import preformatted
+from ..tensors.printing import aligned
+from ..types.dtypes import int64
 
 __all__ = ["Row", "Summary", "module_html", "summarize"]
 

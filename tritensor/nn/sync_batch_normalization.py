@@ -6,13 +6,13 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import no_grad
-from ..dtypes import float64
-from ..function import Function
-from ..functional.creation import full, zeros
-from ..functional.joining import cat
+from ..functional.creation.creation import full, zeros
+from ..functional.views.joining import cat
 from ..kernels.rowwise.channel_norm import move_average, normalize_channels
-from ..rules import compute_dtype
-from ..tensor import Tensor
+from ..operators.function import Function
+from ..operators.rules import compute_dtype
+from ..tensors import Tensor
+from ..types.dtypes import float64
 from .batch_normalization import _BatchNorm
 from .module import Module
 

@@ -9,9 +9,9 @@ from typing import Any
 from .. import functional as F
 from ..autograd.mode import recording
 from ..errors import ShapeError, explain, warn
-from ..functional.creation import full
-from ..functional.multi_head import additive_mask
-from ..tensor import Tensor
+from ..functional.attention.multi_head import additive_mask
+from ..functional.creation.creation import full
+from ..tensors import Tensor
 from . import init
 from .activation import GELU, ReLU
 from .containers import ModuleList

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import update_wrapper
 from typing import Any, Self
 
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .parameter import Buffer, Parameter
 
 __all__ = ["GivesWay", "ModuleTree", "typename"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import explain
 from ..kernels.optimizer import rules
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .ruled import Ruled, declared
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]

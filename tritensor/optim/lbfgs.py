@@ -7,9 +7,9 @@ from typing import Any
 
 from ..autograd.mode import enable_grad, no_grad
 from ..errors import ArgumentError, explain
-from ..functional.creation import zeros
-from ..functional.joining import cat
-from ..tensor import Tensor
+from ..functional.creation.creation import zeros
+from ..functional.views.joining import cat
+from ..tensors import Tensor
 from .ruled import Declared, declared
 
 __all__ = ["LBFGS"]

@@ -10,15 +10,15 @@ from itertools import chain
 from typing import Any
 
 from ..autograd.mode import enable_grad, no_grad
-from ..devices import resolve
 from ..drivers.capture import capturing
 from ..drivers.refusals import refuse
 from ..errors import ArgumentError, explain, warn
-from ..functional.likeness import zeros_like
+from ..functional.creation.likeness import zeros_like
 from ..kernels.optimizer.steps import aligned_zeros
 from ..nn.module import clear_gradient
 from ..nn.tree import typename
-from ..tensor import Tensor, wrap
+from ..tensors import Tensor, wrap
+from ..types.devices import resolve
 from ..utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "required"]

@@ -10,20 +10,20 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
-from ..arguments import check_flag, check_number
 from ..autograd.mode import enable_grad, no_grad
-from ..composing import compose
 from ..drivers.capture import capturing
-from ..dtypes import float32
 from ..errors import ArgumentError, DeviceError, RangeError, explain
-from ..functional.complex_views import view_as_real
-from ..functional.creation import tensor, zeros
+from ..functional.creation.creation import tensor, zeros
+from ..functional.views.complex_views import view_as_real
+from ..ground.arguments import check_flag, check_number
+from ..ground.composing import compose
 from ..kernels.optimizer.multi_tensor import Tables
 from ..kernels.optimizer.rates import Schedule
 from ..kernels.optimizer.steps import Large, Step
 from ..kernels.optimizer.words import ARRAYS, TENSORS, spoken
 from ..memory.array import DeviceArray
-from ..tensor import Tensor, wrap
+from ..tensors import Tensor, wrap
+from ..types.dtypes import float32
 from .optimizer import Optimizer, new_state, no_numbers
 
 __all__ = ["Declared", "Ruled", "check_rate", "declared", "pair"]

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from ..errors import explain
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .ruled import Declared, check_rate, declared, pair
 
 __all__ = ["SparseAdam"]

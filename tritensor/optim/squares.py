@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY
 from typing import Any
 
-from ..arguments import check_number
+from ..ground.arguments import check_number
 from ..kernels.optimizer import rules
-from ..tensor import Tensor
+from ..tensors import Tensor
 from .ruled import Ruled, declared
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]

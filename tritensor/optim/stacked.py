@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arguments import check_number
 from ..autograd.mode import no_grad
-from ..dtypes import bfloat16, finfo
 from ..errors import explain
-from ..functional.creation import zeros
-from ..functional.joining import stack
+from ..functional.creation.creation import zeros
+from ..functional.views.joining import stack
+from ..ground.arguments import check_number
 from ..kernels.optimizer import rules
 from ..kernels.optimizer.factored import step_factored
 from ..kernels.optimizer.multi_tensor import Tables
 from ..kernels.optimizer.rates import Given
 from ..kernels.optimizer.steps import CHUNK, Large, Step
-from ..tensor import Tensor, wrap
+from ..tensors import Tensor, wrap
+from ..types.dtypes import bfloat16, finfo
 from .optimizer import new_state
 from .ruled import Declared, check_rate, declared
 

@@ -12,13 +12,13 @@ from itertools import chain
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..dtypes import int64
-from ..functional.creation import tensor
+from ..functional.creation.creation import tensor
 from ..kernels.optimizer.averaging import average
 from ..kernels.optimizer.multi_tensor import Tables
 from ..nn.batch_normalization import _BatchNorm
 from ..nn.module import Module
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types.dtypes import int64
 from .lr_scheduler.base import LRScheduler, each_group
 from .optimizer import Optimizer
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .. import devices, dtypes
 from ..errors import DtypeError, explain
 from ..memory.array import DeviceArray
+from ..types import devices, dtypes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,7 @@ __all__ = ["Call", "Operator", "refuse_complex"]
 
 
 class Operator(Protocol):
-    """The part of `tritensor.operator.Operator` that is used to launch, repeat, check and time it."""
+    """The part of `tritensor.operators.Operator` that is used to launch, repeat, check and time it."""
 
     name: str
     inputs: tuple[str, ...]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
 from ..drivers.capture import capturing
 from ..errors import KernelMismatchError, explain
 from ..memory.array import DeviceArray
 from ..memory.copies import to_host
+from ..types import dtypes
 from .call import Call
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def compare_with_reference(call: Call) -> None:
 _REPRODUCTION = '''"""Replay of a kernel that disagreed with its reference: {name}."""
 import numpy as np
 import tritensor
-from tritensor.operator import registry
+from tritensor.operators import registry
 
 stored = np.load({path!r})
 arrays = [stored[f"x{{i}}"].view(kind) if kind else None for i, kind in enumerate({kinds!r})]

@@ -20,10 +20,11 @@ from triton.compiler import ASTSource
 from triton.language.extra import libdevice
 from triton.runtime.jit import JITFunction
 
-from .. import dtypes, settings
+from .. import settings
 from ..drivers.loading import Compiled, Target
 from ..errors import DeviceError, KernelError, explain
-from ..locks import lock
+from ..ground.locks import lock
+from ..types import dtypes
 from .binary import usage
 from .source import DeviceFunction, Kernel, rebuild
 

@@ -26,8 +26,9 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from .. import dtypes, settings
+from .. import settings
 from ..drivers.loading import Compiled, Target
+from ..types import dtypes
 from .source import Kernel, _Function, names_in
 
 __all__ = ["load", "path_of", "store"]

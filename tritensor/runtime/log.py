@@ -12,11 +12,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .. import dtypes
 from ..drivers.capture import capturing
 from ..drivers.protocol import AbstractDriver, DeviceProperties
-from ..locks import lock
+from ..ground.locks import lock
 from ..memory.array import DeviceArray
+from ..types import dtypes
 from . import program
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices, dtypes, settings
+from .. import settings
 from ..drivers import ledger
 from ..errors import DeviceError, KernelError, TritensorError
-from ..locks import lock
+from ..ground.locks import lock
 from ..memory.array import Form, form_of_new
+from ..types import devices, dtypes
 from .needs_triton import needs_triton
 from .source import Float64, Int64, Kernel
 

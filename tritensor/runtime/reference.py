@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..threads import quietly
+from ..host.threads import quietly
 
 if TYPE_CHECKING:
     from .call import Call

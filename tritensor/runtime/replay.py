@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import devices, dtypes, settings
+from .. import settings
+from ..host.scalars import signed
 from ..memory import buffer
 from ..memory.array import DeviceArray, Form
 from ..memory.buffer import Buffer
-from ..scalars import signed
-from ..tensor import Tensor, wrap
+from ..tensors import Tensor, wrap
+from ..types import devices, dtypes
 from .call import Call, Operator
 from .program import Program, float_bits, watchers
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar, overload
 
-from .. import dtypes
 from ..errors import KernelError, explain
-from ..scalars import signed
+from ..host.scalars import signed
+from ..types import dtypes
 
 __all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "as_number", "device_function", "kernel"]
 

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import devices
-from ..locks import lock
+from ..ground.locks import lock
 from ..memory import buffer
 from ..memory.array import DeviceArray
 from ..memory.buffer import Buffer
+from ..types import devices
 from . import program
 from .program import Program
 from .replay import Replay, Step, active, converter, on_device, on_host

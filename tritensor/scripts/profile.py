@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..cuda.profiling import CARDS, card, profile
 from ..drivers import simulate
-from ..profiling import CARDS, card, profile
 from .run import execute, parsed
 
 __all__ = ["main"]

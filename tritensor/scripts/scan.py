@@ -21,7 +21,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..tensor import Tensor
+from ..tensors import Tensor
 from . import names
 
 __all__ = ["Found", "main", "scan"]

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import devices, dtypes
 from ..errors import TritensorError
-from ..tensor import Size
+from ..types import devices, dtypes
+from ..types.size import Size
 from . import numpy_objects
 from .builder import StorageType, StorageView, StoredTensor
 from .geometry import LARGEST

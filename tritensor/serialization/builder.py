@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ..dtypes import dtype
+from ..types.dtypes import dtype
 from .geometry import LARGEST, check_geometry
 from .malformed import Malformed
 

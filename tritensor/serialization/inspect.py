@@ -13,7 +13,7 @@ import numpy as np
 
 from ..drivers.allocator import readable
 from ..errors import TritensorError
-from ..printing import aligned
+from ..tensors.printing import aligned
 from .allowlist import Refused
 from .builder import Builder, StoredTensor
 from .legacy import LegacyCheckpoint

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..devices import device
-from ..dtypes import dtype
+from ..types.devices import device
+from ..types.dtypes import dtype
 from .malformed import Malformed
 
 __all__ = ["KeyCheck"]

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import devices, drivers
+from .. import drivers
 from ..errors import ArgumentError, TritensorError, explain
+from ..types import devices
 from .builder import StorageRecord
 from .malformed import CallersError, Malformed
 

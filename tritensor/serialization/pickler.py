@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import devices, dtypes
 from ..errors import CheckpointError, explain
-from ..tensor import Size, Tensor
+from ..tensors import Tensor
+from ..types import devices, dtypes
+from ..types.size import Size
 from . import numpy_objects
 from .keys import KeyCheck
 from .malformed import Malformed

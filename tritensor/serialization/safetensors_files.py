@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..devices import device
 from ..errors import CheckpointError, DtypeError, OutOfMemoryError, explain
 from ..memory import copies
-from ..tensor import Tensor, wrap
+from ..tensors import Tensor, wrap
+from ..types import dtypes
+from ..types.devices import device
 from .atomic import atomic_file
 from .builder import StorageRecord, StorageType
 from .malformed import CallersError, Malformed

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..memory import copies
 from ..memory.storage import all_bytes, flat_bytes, owner_of
 from ..nn.parameter import Parameter
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types import dtypes
 
 __all__ = ["SavedStorage", "SavedTensor", "contiguous_host", "view_storage"]
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..devices import cpu, device
-from ..dtypes import dtype
 from ..errors import CheckpointError, explain
-from ..tensor import Size, Tensor, blank
+from ..tensors import Tensor, blank
+from ..types.devices import cpu, device
+from ..types.dtypes import dtype
+from ..types.size import Size
 from .builder import Builder, StorageRecord, StoredTensor
 from .checkpoint import Checkpoint
 from .malformed import Malformed, refusing

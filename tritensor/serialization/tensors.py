@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import drivers
-from ..devices import device
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray
 from ..nn.parameter import Parameter
-from ..tensor import Tensor, wrap
+from ..tensors import Tensor, wrap
+from ..types.devices import device
 from .builder import Builder, StorageRecord, StoredTensor
 from .checkpoint import Checkpoint
 from .malformed import Malformed

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..errors import ArgumentError, explain
-from ..formats import strided
-from ..functional import windows as formulas
-from ..functional.creation import place
-from ..tensor import Tensor
+from ..functional.creation import windows as formulas
+from ..functional.creation.creation import place
+from ..tensors import Tensor
+from ..types import dtypes
+from ..types.formats import strided
 
 __all__ = [
     *("bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming"),

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from .. import generators
 from ..autograd import backward, enable_grad, precision
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, Slot, next_age, record
 from ..errors import AutogradError, explain, warn
-from ..function import Function
-from ..tensor import Tensor, tensors_in
+from ..operators import generators
+from ..operators.function import Function
+from ..tensors import Tensor, tensors_in
 
 __all__ = [
     "CheckpointError",

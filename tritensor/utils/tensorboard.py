@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import explain
-from ..tensor import Tensor
+from ..tensors import Tensor
 
 __all__ = ["SummaryWriter"]
 

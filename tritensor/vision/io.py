@@ -9,9 +9,9 @@ from typing import Any
 
 from PIL import ImageOps
 
-from .. import dtypes
 from ..serialization.atomic import atomic_file
-from ..tensor import Tensor
+from ..tensors import Tensor
+from ..types import dtypes
 from .transforms.conversion import open_picture
 from .transforms.functional import pil_to_tensor, to_pil_image
 

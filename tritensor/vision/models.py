@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import nn
 from ..errors import explain
-from ..tensor import Tensor
+from ..tensors import Tensor
 
 __all__ = [
     "VGG",

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from .. import dtypes
 from ..autograd.mode import no_grad
-from ..functional.joining import cat, stack
-from ..tensor import Tensor
+from ..functional.views.joining import cat, stack
+from ..tensors import Tensor
+from ..types import dtypes
 from .transforms.functional import to_pil_image
 
 __all__ = ["make_grid", "save_image"]

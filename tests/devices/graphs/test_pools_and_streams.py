@@ -12,10 +12,11 @@ import os
 import numpy as np
 import pytest
 
-from tritensor import cuda, devices, drivers, settings
+from tritensor import cuda, drivers, settings
 from tritensor.drivers.allocator import Arena
 from tritensor.errors import DeviceError
 from tritensor.memory import copies
+from tritensor.types import devices
 
 STREAMS = ("default", "first", "kept", "new")  # "first" is that of the capture before, "kept" the one for captures
 FAILURES = {None: (), "body": ZeroDivisionError, "refused": RuntimeError, "wait": DeviceError}

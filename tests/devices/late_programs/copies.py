@@ -10,7 +10,7 @@ import tritensor as torch
 from tritensor import cuda
 from tritensor.drivers import require
 from tritensor.memory import copies, foreign
-from tritensor.tensor import Tensor
+from tritensor.tensors import Tensor
 
 from .late_device import CUDA0, CUDA1, LARGE, A, B, check, default, on_device, program, set_bytes
 

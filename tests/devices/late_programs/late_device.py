@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import cuda, devices, settings
+from tritensor import cuda, settings
 from tritensor.drivers import require
 from tritensor.drivers.allocator import PinnedPool
 from tritensor.memory import copies
 from tritensor.memory.array import DeviceArray
+from tritensor.types import devices
 
 from ...runtime.interpreted_device import interpreted_device
 

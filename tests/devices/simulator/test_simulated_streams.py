@@ -8,10 +8,10 @@ import threading
 import numpy as np
 import pytest
 
-from tritensor import devices
 from tritensor import settings as options
 from tritensor.drivers import Event, Stream, simulate
 from tritensor.memory import copies
+from tritensor.types import devices
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 

@@ -13,7 +13,7 @@ import pytest
 import tritensor as torch
 from tritensor import cuda, drivers, settings
 from tritensor.errors import OutOfMemoryError
-from tritensor.generators import generator_of
+from tritensor.operators.generators import generator_of
 
 from .interleaving import Steps, at_once, no_devices
 

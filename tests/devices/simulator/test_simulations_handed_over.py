@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import cuda, drivers, nn, threads
+from tritensor import cuda, drivers, nn
 from tritensor.errors import DeviceError
-from tritensor.generators import generator_of
+from tritensor.host import threads
+from tritensor.operators.generators import generator_of
 from tritensor.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from .interleaving import PATIENCE, Steps, at_once, no_devices

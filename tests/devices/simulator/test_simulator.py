@@ -9,12 +9,13 @@ import warnings
 import numpy as np
 import pytest
 
-from tritensor import cuda, devices, drivers
+from tritensor import cuda, drivers
 from tritensor import settings as options
 from tritensor.drivers import Stream, selection, simulate
 from tritensor.drivers.simulator import Simulator, parse_memory
 from tritensor.errors import ArgumentError, DeviceError
 from tritensor.memory import buffer, copies
+from tritensor.types import devices
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 

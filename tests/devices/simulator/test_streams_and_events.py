@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritensor import devices
 from tritensor.drivers import Event, Stream, simulate
 from tritensor.errors import ArgumentError, DeviceError
+from tritensor.types import devices
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 

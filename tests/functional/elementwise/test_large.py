@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import tritensor
-from tritensor import dtypes
-from tritensor.copying import LARGE, cast, copied, copy_into
+from tritensor.host.copying import LARGE, cast, copied, copy_into
 from tritensor.kernels.elementwise import host
 from tritensor.kernels.elementwise.family import Elementwise
-from tritensor.operator import Operator, registry
+from tritensor.operators import Operator, registry
 from tritensor.runtime.call import Call
-from tritensor.tensor import wrap
+from tritensor.tensors import wrap
+from tritensor.types import dtypes
 
 FLAT = 3 * (1 << 17) + 11
 assert FLAT > host.LARGE and FLAT > LARGE

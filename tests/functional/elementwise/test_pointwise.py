@@ -10,7 +10,7 @@ import pytest
 import tritensor as torch
 from tritensor.kernels.elementwise.family import Elementwise
 from tritensor.kernels.elementwise.select import masked, select
-from tritensor.operator import registry
+from tritensor.operators import registry
 
 from .values import INTEGERS, F, inf, nan, of
 

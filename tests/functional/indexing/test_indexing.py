@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
 from tritensor.errors import BoundsError
 from tritensor.kernels.indexing import family
 from tritensor.nn.functional import embedding
 from tritensor.runtime.call import Call
+from tritensor.types import dtypes
 
 from ...needs import needs_triton
 from .arrays import KEYS, M2, J, K, M, P, Q, R, T, X, name, on, pytorch_index, same

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
+from tritensor.types import dtypes
 
 from .arrays import T, X, on, same
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, settings
+from tritensor import settings
 from tritensor.kernels.indexing import family
 from tritensor.kernels.indexing import host as host_indexing
 from tritensor.kernels.indexing import segments as segment_kernels
+from tritensor.types import dtypes
 
 from ...needs import needs_triton
 from .arrays import T, on, same

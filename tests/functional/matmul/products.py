@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor import dtypes
+from tritensor.types import dtypes
 
 EXACT = ["int64", "int32", "int16", "uint8"]
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-13}

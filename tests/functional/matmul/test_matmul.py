@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, settings
+from tritensor import settings
 from tritensor.functional import addmm, bmm, dot, inner, linear, matmul, mm, mv, outer
 from tritensor.kernels.matmul import family
 from tritensor.kernels.matmul.kernel import matmul_kernel
 from tritensor.memory import buffer
 from tritensor.runtime.call import Call
+from tritensor.types import dtypes
 
 from ...needs import HAS_TRITON, needs_triton
 from .products import EXACT, assert_close, expected, numbers

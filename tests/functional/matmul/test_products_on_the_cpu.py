@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor.host.threads import blas_on_one_thread
 from tritensor.kernels.matmul import family, host
-from tritensor.threads import blas_on_one_thread
 
 # Tiles, a matrix and a vector, vectors, stacks, batches that broadcast or are not contiguous, rows of many batches.
 SHAPES = [

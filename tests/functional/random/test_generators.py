@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import tritensor as torch
-from tritensor.generators import generator_of
+from tritensor.operators.generators import generator_of
 
 
 def test_manual_seed_returns_the_cpus_generator_and_seeds_all(simulated) -> None:

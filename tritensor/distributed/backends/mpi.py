@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import no_grad
 from ...errors import DistError, DtypeError, explain
-from ...inplace import write
 from ...memory import copies
 from ...memory.array import DeviceArray
-from ...tensor import Tensor, wrap
+from ...operators.inplace import write
+from ...tensors import Tensor, wrap
+from ...types import dtypes
 from ..failure import launched
 from ..liveness import complete, release
 from ..reduce_op import ReduceOp

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ... import cuda, devices
+from ... import cuda
 from ...autograd.mode import no_grad
 from ...drivers import active
 from ...drivers.streams import Event, Stream
 from ...errors import DeviceMismatchError, DistError, DtypeError, explain
-from ...functional.creation import empty
-from ...inplace import write
+from ...functional.creation.creation import empty
 from ...memory import copies
-from ...tensor import Tensor
+from ...operators.inplace import write
+from ...tensors import Tensor
+from ...types import devices
 from ..reduce_op import ReduceOp
 from .mpi import MpiBackend
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes, layout
 from ...autograd.mode import recording
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import FLOATING
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import FLOATING
 from ...runtime.call import Call
+from ...types import dtypes, layout
 from ..random.philox import dropout, dropout_numbers
 from .host import attend, attend_backward, batch_of, is_shared
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import layout
 from ...casting import converted
-from ...threads import in_pieces
+from ...host.threads import in_pieces
+from ...types import layout
 from ..matmul.host import places
 from ..random.host import draw_dropout
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ... import dtypes, layout
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import copy_into
+from ...operators import copy_into
 from ...runtime.launch import Float64, launch
+from ...types import dtypes, layout
 from ..addressing import collapse_dims
 from ..blocks import forced_block, power_of_two
 from ..matmul.launch import arithmetic

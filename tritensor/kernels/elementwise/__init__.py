@@ -6,7 +6,7 @@ imported with the package.
 
 from __future__ import annotations
 
-from ...public import load_modules
+from ...ground.public import load_modules
 
 SHARED = {"coefficients", "family", "kernel", "methods", "one_text", "select", "tiles"}
 

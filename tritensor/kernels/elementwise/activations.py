@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import dtypes
-from ...rules import FLOAT, FLOATING, Rectified, Rule
+from ...operators.rules import FLOAT, FLOATING, Rectified, Rule
+from ...types import dtypes
 from ..exact import quotient
 from .arithmetic import where
 from .error_function import erf_array, in_pieces, normal_reciprocal, normal_reciprocal_of_halves

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
-from ...copying import copied
 from ...errors import DtypeError, explain
-from ...public import method
-from ...rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square, one_dtype
+from ...ground.public import method
+from ...host.copying import copied
+from ...operators.rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square, one_dtype
 from ...runtime.source import device_function
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import dtypes
 from ..exact import quotient, root
 from .family import elementwise
 from .methods import OPERANDS

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import dtypes
-from ...rules import COMPARISON, INTEGRAL, LOGIC, ORDER, Rule
+from ...operators.rules import COMPARISON, INTEGRAL, LOGIC, ORDER, Rule
+from ...types import dtypes
 from .family import elementwise
 
 if TYPE_CHECKING:

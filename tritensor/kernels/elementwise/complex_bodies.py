@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...operator import registry
+from ...operators import registry
 from ...runtime.source import device_function
 from . import activations, arithmetic, comparison, exponential, rounding, trigonometric  # noqa: F401, the operators
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import dtypes
-from ...rules import Quotient
+from ...operators.rules import Quotient
 from ...runtime.source import device_function
+from ...types import dtypes
 from ..exact import quotient
 from .arithmetic import dtype_of, zeros
 from .family import elementwise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...rules import REAL_FLOAT
+from ...operators.rules import REAL_FLOAT
 from ...runtime.source import device_function
 from .coefficients import tables
 from .family import elementwise

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...errors import ShapeError, explain
-from ...rules import FLOATING, Rule
+from ...operators.rules import FLOATING, Rule
 from ...runtime.call import Call
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import dtypes
 from ..exact import quotient
 from .family import elementwise
 

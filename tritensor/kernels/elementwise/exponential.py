@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...rules import FLOAT, REAL_FLOAT
+from ...operators.rules import FLOAT, REAL_FLOAT
 from ..exact import root
 from .family import elementwise
 

@@ -26,17 +26,18 @@ from typing import Any
 
 import numpy as np
 
-from ... import devices, dtypes, layout
-from ...inplace import in_place_form
+from ...ground.public import publish
+from ...host.threads import quietly
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import Dtypes, Operator, Rule, Shapes, copy_into
-from ...outputs import ELEMENTWISE
-from ...public import publish
+from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.inplace import in_place_form
+from ...operators.operator import Rule
+from ...operators.outputs import ELEMENTWISE
 from ...runtime.call import Call
 from ...runtime.reference import metadata_of, numbers_of
-from ...tensor import Tensor
-from ...threads import quietly
+from ...tensors import Tensor
+from ...types import devices, dtypes, layout
 from . import host
 from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
 
@@ -216,7 +217,7 @@ def elementwise(
     """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
 
     Args:
-        rule: the dtype rule (`tritensor.rules`: ANY, FLOAT, COMPARISON, ...).
+        rule: the dtype rule (`tritensor.operators.rules`: ANY, FLOAT, COMPARISON, ...).
         reference: a ufunc; leave it out to decorate a function.
         doc: the docstring, where the reference is a ufunc.
         name, inputs, outputs: names to use in place of the function's own.

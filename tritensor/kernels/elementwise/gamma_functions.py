@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes
 from ...autograd.gradients import no_derivative
-from ...rules import Rule
+from ...operators.rules import Rule
 from ...runtime.source import device_function
+from ...types import dtypes
 from .coefficients import tables
 from .log_gamma import STIRLING, lgamma
 from .one_text import any_of, largest_of, one_text, polynomial, special, whole_of

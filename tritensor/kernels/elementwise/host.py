@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...blocks import in_blocks
 from ...casting import converted, from_float32
-from ...copying import cast, in_rows
-from ...layout import broadcast_shapes
-from ...threads import in_pieces
+from ...host.blocks import in_blocks
+from ...host.copying import cast, in_rows
+from ...host.threads import in_pieces
+from ...types.layout import broadcast_shapes
 
 __all__ = ["LARGE", "LARGE_DIRECT", "evaluate", "evaluate_in_place", "is_large"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes
 from ...memory.array import DeviceArray
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, as_number, device_function, kernel, launch
 from ...runtime.reference import metadata_of, numbers_of
+from ...types import dtypes
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 from ..pairs import as_real, is_complex, parts

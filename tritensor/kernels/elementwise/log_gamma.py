@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...rules import REAL_FLOAT
+from ...operators.rules import REAL_FLOAT
 from .coefficients import tables
 from .error_function import in_pieces
 from .family import elementwise

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...rules import BOUNDED, REAL
+from ...operators.rules import BOUNDED, REAL
 from ...runtime.source import device_function
 from .arithmetic import where
 from .family import elementwise

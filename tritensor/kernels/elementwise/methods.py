@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes, layout, settings
-from ...arguments import older_order, wrong_type
+from ... import settings
 from ...autograd.gradients import attach
 from ...autograd.mode import recording
 from ...autograd.precision import casts
 from ...errors import ShapeError
-from ...inplace import check_writable, in_place
+from ...ground.arguments import older_order, wrong_type
+from ...ground.public import method
+from ...host.threads import quietly
 from ...memory.array import DeviceArray
-from ...operator import Operator
-from ...outputs import into, takes_out
-from ...public import method
+from ...operators import Operator
+from ...operators.inplace import check_writable, in_place
+from ...operators.outputs import into, takes_out
 from ...runtime.replay import INTO
-from ...tensor import Tensor, wrap
-from ...threads import quietly
+from ...tensors import Tensor, wrap
+from ...types import dtypes, layout
 from .host import LARGE, LARGE_DIRECT, evaluate_in_place
 
 __all__ = ["OPERANDS", "binary", "function_of", "in_place_method", "member", "plain", "reflected", "unary"]

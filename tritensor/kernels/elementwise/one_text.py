@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...public import SPECIAL
-from ...rules import REAL_FLOAT, Rule
+from ...ground.public import SPECIAL
+from ...operators.rules import REAL_FLOAT, Rule
 from ...runtime.source import DeviceFunction, device_function
 from .error_function import erf_array, erfc_array, in_pieces
 from .family import elementwise

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import dtypes
-from ...rules import FLOATING, Rule
+from ...operators.rules import FLOATING, Rule
+from ...types import dtypes
 from ..exact import quotient
 from .activations import leaky_relu_gradient, sigmoid, sigmoid_gradient
 from .arithmetic import where

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import dtypes
-from ...rules import FLOATING, LOGIC, Rule
+from ...operators.rules import FLOATING, LOGIC, Rule
+from ...types import dtypes
 from .arithmetic import where, zeros
 from .family import Elementwise, elementwise
 

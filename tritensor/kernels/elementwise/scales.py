@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...rules import FLOAT, REAL_FLOAT, Magnitude
+from ...operators.rules import FLOAT, REAL_FLOAT, Magnitude
 from ..exact import quotient
 from .arithmetic import where, zeros
 from .family import elementwise

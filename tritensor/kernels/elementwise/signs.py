@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
-from ...arguments import wrong_type
 from ...errors import UnsupportedError, explain
-from ...rules import FLOATING, REAL_FLOAT, Rule
-from ...tensor import Tensor
+from ...ground.arguments import wrong_type
+from ...operators.rules import FLOATING, REAL_FLOAT, Rule
+from ...tensors import Tensor
+from ...types import dtypes
 from .arithmetic import zeros
 from .family import elementwise
 

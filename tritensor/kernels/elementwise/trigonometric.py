@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...rules import FLOAT, FLOATING, REAL_FLOAT
+from ...operators.rules import FLOAT, FLOATING, REAL_FLOAT
 from .arithmetic import where
 from .family import elementwise
 

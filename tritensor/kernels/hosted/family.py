@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ... import devices, dtypes
 from ...autograd.tape import Slot
 from ...errors import HostComputationWarning, explain, warn
 from ...memory.array import DeviceArray
 from ...memory.copies import from_host, to_host
-from ...operator import Dtypes, Operator
-from ...rules import Rule
+from ...operators import Dtypes, Operator
+from ...operators.rules import Rule
 from ...runtime.call import Call
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import devices, dtypes
 
 __all__ = ["Hosted", "hosted"]
 

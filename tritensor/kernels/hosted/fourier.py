@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes
-from ...operator import Dtypes
-from ...rules import Rule
+from ...host.threads import get_num_threads
+from ...operators import Dtypes
+from ...operators.rules import Rule
 from ...runtime.call import Call
-from ...threads import get_num_threads
+from ...types import dtypes
 from ..indexing.joining import cat
 from .family import Hosted
 

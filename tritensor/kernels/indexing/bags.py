@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...errors import ShapeError, explain
-from ...operator import Dtypes, Shapes
-from ...rules import FLOATING
+from ...operators import Dtypes, Shapes
+from ...operators.rules import FLOATING
 from ...runtime.call import Call
 from ...runtime.launch import Int64, kernel, launch
 from ...runtime.reference import with_casts
+from ...types import dtypes
 from ..blocks import block_size
 from .family import Indexing, index, index_put, scatter
 

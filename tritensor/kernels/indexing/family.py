@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import devices, dtypes, layout
 from ...drivers.capture import capturing
 from ...errors import BoundsError, DtypeError, ShapeError, explain
 from ...memory.array import DeviceArray
 from ...memory.lifted import Batched
-from ...operator import Dtypes, Operator, Shapes, copy_into
-from ...rules import ANY
+from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.rules import ANY
 from ...runtime.call import Call
-from ...tensor import Tensor, wrap
+from ...tensors import Tensor, wrap
+from ...types import devices, dtypes, layout
 from ..bounds import beyond, bounds_of
 from ..pairs import is_complex, movable, parts
 from .host import add_at, indexed_shape, mesh

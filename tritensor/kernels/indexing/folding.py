@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes
-from ...operator import registry
+from ...operators import registry
+from ...types import dtypes
 from .family import Gather, flat_places, gather, scatter
 
 __all__ = ["fold"]

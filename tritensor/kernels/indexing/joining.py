@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import layout
 from ...errors import ShapeError
-from ...operator import Dtypes, Operator, Shapes, copy_into
-from ...rules import ANY
+from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.rules import ANY
 from ...runtime.call import Call
+from ...types import layout
 
 __all__ = ["cat"]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import Rule
+from ...host.threads import in_pieces
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import Rule
 from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
-from ...threads import in_pieces
+from ...types import dtypes
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 

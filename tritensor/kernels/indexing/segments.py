@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, layout
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, as_number, device_function, kernel, launch
+from ...types import dtypes, layout
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size, forced_block, power_of_two
 from ..elementwise.maximum import larger, smaller

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes, layout
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import REAL, compute_dtype
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import REAL, compute_dtype
 from ...runtime.call import Call
+from ...types import dtypes, layout
 
 __all__ = ["extremes", "sort"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
+from ...types import dtypes
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import copy_into, registry
+from ...operators import copy_into, registry
 from ...runtime.call import Call
+from ...types import dtypes
 from ..pairs import as_real
 from .launch import launch_product
 

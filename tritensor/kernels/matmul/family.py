@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes, layout
 from ...autograd.gradients import attach
 from ...autograd.mode import recording
 from ...autograd.precision import casts
 from ...errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
+from ...host.threads import dot
 from ...memory import copies
 from ...memory.array import DeviceArray
-from ...operator import Dtypes, Operator, Shapes, registry
-from ...rules import Rule
+from ...operators import Dtypes, Operator, Shapes, registry
+from ...operators.rules import Rule
 from ...runtime.call import Call, refuse_complex
-from ...tensor import Tensor, wrap
-from ...threads import dot
+from ...tensors import Tensor, wrap
+from ...types import dtypes, layout
 from ..pairs import is_complex
 from .host import multiply, product
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...threads import ALONE, blas_on_one_thread, in_pieces
+from ...host.threads import ALONE, blas_on_one_thread, in_pieces
 from ..addressing import collapse_dims
 
 __all__ = ["multiply", "places", "product"]

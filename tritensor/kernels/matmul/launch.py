@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from ... import dtypes, layout
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import copy_into
+from ...operators import copy_into
 from ...runtime.launch import launch
+from ...types import dtypes, layout
 from ..addressing import collapse_dims
 from ..blocks import block_size
 from .blocks import Blocks, Problem, choose, choose_interpreted, group_of, is_streamed

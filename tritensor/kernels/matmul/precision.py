@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ... import settings
 from ...errors import explain, warn
-from ...public import public
+from ...ground.public import public
 
 __all__ = ["get_float32_matmul_precision", "get_product", "product_for", "set_float32_matmul_precision", "set_product"]
 

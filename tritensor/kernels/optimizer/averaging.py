@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...rules import REAL_FLOAT
+from ...operators.rules import REAL_FLOAT
 from ..elementwise.family import elementwise
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...runtime.launch import device_function, kernel, launch
-from ...tensor import Tensor, wrap
+from ...tensors import Tensor, wrap
+from ...types import dtypes
 from .multi_tensor import block_size
 
 if TYPE_CHECKING:

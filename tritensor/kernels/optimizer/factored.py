@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from ...threads import dot
+from ...host.threads import dot
 
 __all__ = ["step_factored"]
 

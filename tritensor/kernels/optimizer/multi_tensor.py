@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ... import dtypes, settings
+from ... import settings
 from ...drivers.capture import capturing
 from ...errors import ShapeError, explain
-from ...inplace import check_writable
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
-from ...operator import copy_into
+from ...operators import copy_into
+from ...operators.inplace import check_writable
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import dtypes
 from .. import blocks
 
 if TYPE_CHECKING:

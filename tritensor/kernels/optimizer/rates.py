@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...runtime.launch import DeviceFunction, Float64, kernel, launch
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..blocks import block_size
 from .multi_tensor import Batch
 

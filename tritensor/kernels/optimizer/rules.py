@@ -16,8 +16,8 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...operator import Operator
-from ...rules import REAL_FLOAT
+from ...operators import Operator
+from ...operators.rules import REAL_FLOAT
 from ...runtime.launch import device_function
 from .words import ARRAYS, choose, larger, power, root_of, sign_of, single, size_of, smaller, spoken
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...inplace import check_writable
+from ...host.threads import blas_on_one_thread, quietly
 from ...memory.array import DeviceArray
+from ...operators.inplace import check_writable
 from ...runtime.launch import Float64, kernel, launch
-from ...tensor import Tensor
-from ...threads import blas_on_one_thread, quietly
+from ...tensors import Tensor
 from .clipping import Gathered, share
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ...host.threads import get_num_threads, in_pieces
 from ...runtime.call import Call
-from ...tensor import Tensor
-from ...threads import get_num_threads, in_pieces
+from ...tensors import Tensor
 from .multi_tensor import check_entry
 from .passes import BLOCKS, kind_of, passes
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ... import dtypes
 from ...errors import DtypeError, ShapeError, explain
+from ...types import dtypes
 
 __all__ = ["between"]
 

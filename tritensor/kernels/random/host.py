@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...threads import in_pieces
+from ...host.threads import in_pieces
 
 __all__ = ["draw_dropout", "draw_integers", "draw_normal", "draw_uniform", "philox", "words"]
 

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.levels import lifted_to
-from ...lifting import batching
+from ...host.threads import quietly
 from ...memory.array import DeviceArray
 from ...memory.lifted import open_levels
-from ...operator import Operator, Shapes
-from ...rules import FLOATING
+from ...operators import Operator, Shapes
+from ...operators.lifting import batching
+from ...operators.rules import FLOATING
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
-from ...tensor import Tensor, wrap
-from ...threads import quietly
+from ...tensors import Tensor, wrap
+from ...types import dtypes
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 from . import host

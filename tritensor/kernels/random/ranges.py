@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
-from ...operator import Operator, Shapes
-from ...rules import REAL
+from ...operators import Operator, Shapes
+from ...operators.rules import REAL
 from ...runtime.call import Call
 from ...runtime.launch import Float64, Int64, kernel, launch
-from ...tensor import Tensor, wrap
+from ...tensors import Tensor, wrap
+from ...types import dtypes
 from ..blocks import block_size
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from ...autograd.mode import recording
 from ...autograd.tape import Slot
 from ...errors import ShapeError, explain
 from ...memory import buffer
-from ...operator import Dtypes, Operator, Shapes, copy_into
-from ...rules import Floating
+from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.rules import Floating
 from ...runtime.call import Call
 from ...runtime.reference import with_casts
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..indexing.joining import cat
 from ..matmul.family import linear
 from ..matmul.launch import launch_product

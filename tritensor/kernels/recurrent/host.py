@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ...threads import in_pieces
+from ...host.threads import in_pieces
 from ..matmul.host import multiply
 from .order import Sizes, steps
 

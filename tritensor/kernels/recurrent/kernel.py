@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes
 from ...memory.array import DeviceArray
 from ...runtime.launch import device_function, kernel, launch
+from ...types import dtypes
 from ..blocks import forced_block, power_of_two
 from ..matmul.kernel import sum_of_products
 from ..matmul.launch import arithmetic

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes
 from ...memory import buffer
-from ...operator import copy_into
+from ...operators import copy_into
 from ...runtime.call import Call
 from ...runtime.source import device_function
+from ...types import dtypes
 from ..elementwise.complex_bodies import complex_mul
 from ..pairs import as_real, in_dtype, parts
 from . import sums

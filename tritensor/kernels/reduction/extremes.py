@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
-from ...outputs import SAME
-from ...rules import REAL, Places
+from ...operators.outputs import SAME
+from ...operators.rules import REAL, Places
 from ...runtime.source import device_function
-from ...tensor import Tensor, wrap
+from ...tensors import Tensor, wrap
+from ...types import dtypes
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
 from .family import Place, reduction, restore

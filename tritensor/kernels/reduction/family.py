@@ -23,15 +23,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import dtypes, layout
 from ...errors import ArgumentError, RangeError, ShapeError, explain
-from ...operator import Dtypes, Operator, Shapes
-from ...outputs import SAME, Into
-from ...public import public
-from ...rules import FloatingOnly, Places, Rule, asked_dtype, compute_dtype
+from ...ground.public import public
+from ...host.threads import quietly
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.outputs import SAME, Into
+from ...operators.rules import FloatingOnly, Places, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
-from ...tensor import Tensor
-from ...threads import quietly
+from ...tensors import Tensor
+from ...types import dtypes, layout
 from ..pairs import is_complex
 from .functions import function_of, reduced_shape
 from .host import LARGE, in_parts, is_large, reduced_count

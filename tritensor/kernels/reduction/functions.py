@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import layout
 from ...autograd.mode import recording
 from ...autograd.tape import Gradient, record
 from ...errors import ArgumentError, explain
-from ...outputs import into
-from ...tensor import Tensor, wrap
+from ...operators.outputs import into
+from ...tensors import Tensor, wrap
+from ...types import layout
 from ..bounds import places_along, within
 from .host import add_up, reduced_count
 

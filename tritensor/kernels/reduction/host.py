@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...casting import converted
-from ...threads import blas_on_one_thread, dot, in_pieces
+from ...host.threads import blas_on_one_thread, dot, in_pieces
 from ..scratch import ones, scratch
 
 __all__ = [

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
+from ...types import dtypes
 from ..addressing import collapse_dims, in_units, offset_of, unit_of
 from ..blocks import forced_tile, power_of_two
 

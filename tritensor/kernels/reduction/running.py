@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import recording
-from ...rules import REAL, SUMS, Rule
+from ...host.threads import in_pieces
+from ...operators.rules import REAL, SUMS, Rule
 from ...runtime.source import device_function
-from ...tensor import Tensor
-from ...threads import in_pieces
+from ...tensors import Tensor
+from ...types import dtypes
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger
 from .kernel import highest, lowest, state_dtype

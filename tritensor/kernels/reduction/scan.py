@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import dtypes, layout
 from ...errors import ArgumentError
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import Rule, asked_dtype, compute_dtype
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...runtime.launch import device_function, kernel, launch
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import dtypes, layout
 from ..addressing import collapse_dims, offset_of
 from ..blocks import forced_tile, power_of_two
 from ..pairs import is_complex, launch_by_parts

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import recording
-from ...outputs import COMPUTED, SAME, Into
-from ...rules import REAL_FLOAT, SUMS, FloatingOnly, Rule, Truth
+from ...operators.outputs import COMPUTED, SAME, Into
+from ...operators.rules import REAL_FLOAT, SUMS, FloatingOnly, Rule, Truth
 from ...runtime.source import device_function
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import dtypes
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
 from ..exact import quotient, root

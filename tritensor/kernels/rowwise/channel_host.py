@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...blocks import in_blocks
+from ...host.blocks import in_blocks
 from ..reduction.host import add_up, far_off
 from .host import LARGE, PIECE, block, by_rows, place_for, row_step, store
 

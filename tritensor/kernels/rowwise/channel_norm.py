@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import recording
+from ...host.threads import quietly
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import Floating, is_half
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
 from ...runtime.source import device_function
-from ...tensor import Tensor
-from ...threads import quietly
+from ...tensors import Tensor
+from ...types import dtypes
 from ..elementwise.family import Elementwise
 from ..elementwise.kernel import launch_elementwise
 from ..elementwise.methods import in_place_method

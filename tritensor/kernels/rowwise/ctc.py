@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.gradients import no_derivative
 from ...errors import ShapeError, UnsupportedError
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import Floating, is_half
+from ...host.threads import quietly
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
-from ...threads import quietly
+from ...types import dtypes
 
 __all__ = ["ctc_backward", "ctc_loss"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
 from ...runtime.source import device_function
+from ...types import dtypes
 from ..blocks import power_of_two
 from .kernel import contiguous
 

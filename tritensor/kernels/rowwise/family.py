@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, layout
 from ...autograd.mode import recording
 from ...errors import ArgumentError
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import Floating, Rule, asked_dtype, compute_dtype
+from ...host.threads import quietly
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import Floating, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...runtime.source import device_function
-from ...tensor import Tensor
-from ...threads import quietly
+from ...tensors import Tensor
+from ...types import dtypes, layout
 from ..reduction.sums import merge_logs, sum
 from .host import (
     LARGE,

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import copy_into
+from ...operators import copy_into
 from ...runtime.launch import Float64, Int64, kernel, launch
 from ...runtime.source import device_function
+from ...types import dtypes
 from ..addressing import collapse_dims, in_units, offset_of, unit_of
 from ..blocks import forced_tile, power_of_two
 from ..reduction.kernel import reach

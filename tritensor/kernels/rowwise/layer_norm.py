@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import recording
 from ...errors import DtypeError, explain
-from ...rules import Floating, is_half
+from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
 from ...runtime.source import device_function
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import dtypes
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import mean, merge_moments, sum

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import recording
 from ...memory.array import DeviceArray
 from ...memory.lifted import Lifted
-from ...operator import Dtypes, Shapes
+from ...operators import Dtypes, Shapes
 from ...runtime.call import Call
-from ...tensor import Tensor, wrap
+from ...tensors import Tensor, wrap
+from ...types import dtypes
 from .losses import ClassLoss, cross_entropy, cross_entropy_backward
 
 __all__ = ["cross_entropy_with_gradient", "gradient_wanted"]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, kernel, launch
 from ...runtime.source import device_function
+from ...types import dtypes
 from ..blocks import block_size
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays

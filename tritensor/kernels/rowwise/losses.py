@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import enable_grad, recording
 from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, RangeError, explain
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import Floating
+from ...host.threads import dot, quietly
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import Floating
 from ...runtime.call import Call
-from ...tensor import Tensor, wrap
-from ...threads import dot, quietly
+from ...tensors import Tensor, wrap
+from ...types import dtypes
 from ..bounds import operator
 from ..elementwise.arithmetic import where
 from ..reduction.sums import sum

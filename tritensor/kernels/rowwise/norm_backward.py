@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
+from ...types import dtypes
 from ..addressing import in_units, unit_of
 from ..blocks import block_size, power_of_two
 from ..reduction.family import Parts

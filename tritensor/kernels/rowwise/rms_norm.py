@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.mode import recording
-from ...rules import Floating
+from ...operators.rules import Floating
 from ...runtime.call import Call
 from ...runtime.source import device_function
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import add, fold_sum, mean, sum, zero

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import layout
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import Operator, Shapes
-from ...rules import Rule
+from ...operators import Operator, Shapes
+from ...operators.rules import Rule
 from ...runtime.call import Call
+from ...types import layout
 
 __all__ = ["OfFactors", "Triangular"]
 

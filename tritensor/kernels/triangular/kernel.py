@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from ... import layout
 from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
+from ...types import layout
 from ..addressing import collapse_dims, offset_of
 from ..blocks import power_of_two
 from ..exact import quotient

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes, formats
-from ...arguments import wrong_type
 from ...errors import DtypeError, ShapeError, UnsupportedError, explain
-from ...layout import contiguous_strides
-from ...operator import Dtypes, Operator, Shapes, registry
-from ...rules import Rule
+from ...ground.arguments import wrong_type
+from ...operators import Dtypes, Operator, Shapes, registry
+from ...operators.rules import Rule
 from ...runtime.call import Call
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import dtypes, formats
+from ...types.layout import contiguous_strides
 from ..matmul.family import body_of, c_name, refuse_activation
 from ..pairs import is_complex, launch_product
 from ..reduction.sums import sum

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...layout import NotViewable, reshape_strides
-from ...threads import in_pieces
+from ...host.threads import in_pieces
+from ...types.layout import NotViewable, reshape_strides
 from ..scratch import scratch
 from .geometry import Line, last
 

@@ -7,12 +7,12 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
-from ... import dtypes, layout
-from ...layout import NotViewable
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import copy_into
+from ...operators import copy_into
 from ...runtime.launch import launch
+from ...types import dtypes, layout
+from ...types.layout import NotViewable
 from ..blocks import block_size, forced_block, power_of_two
 from ..matmul.blocks import Blocks, Problem, choose_among, choose_interpreted
 from ..matmul.launch import arithmetic, finish, launch_product

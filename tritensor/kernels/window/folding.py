@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...operator import Operator, Shapes
-from ...rules import ANY
+from ...operators import Operator, Shapes
+from ...operators.rules import ANY
 from ...runtime.call import Call
 from ...runtime.launch import kernel
 from ..pairs import is_complex, launch_by_parts

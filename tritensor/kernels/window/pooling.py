@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from ... import dtypes, formats
 from ...memory.array import DeviceArray
-from ...operator import Operator, Shapes
-from ...rules import FLOATING, Rule
+from ...operators import Operator, Shapes
+from ...operators.rules import FLOATING, Rule
 from ...runtime.call import Call
-from ...tensor import Tensor
+from ...tensors import Tensor
+from ...types import dtypes, formats
 from ..indexing.family import gather
 from .pooling_host import is_channels_last, largest, spread_largest, windows_of
 from .pooling_kernel import launch_pool, launch_spread

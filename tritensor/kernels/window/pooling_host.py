@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import formats
-from ...threads import in_pieces
+from ...host.threads import in_pieces
+from ...types import formats
 
 __all__ = ["Windows", "is_channels_last", "largest", "spread_largest", "windows_of"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes, layout
 from ...memory.array import DeviceArray
 from ...runtime.call import Call
 from ...runtime.launch import device_function, kernel, launch
+from ...types import dtypes, layout
 from ..blocks import block_size
 from .pooling_host import Windows, windows_of
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, layout
-from ...arguments import wrong_type
 from ...errors import ShapeError
+from ...ground.arguments import wrong_type
+from ...host.threads import quietly
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...memory.copies import constant
-from ...operator import Dtypes, Operator, Shapes
-from ...rules import ANY, compute_dtype
+from ...operators import Dtypes, Operator, Shapes
+from ...operators.rules import ANY, compute_dtype
 from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
-from ...tensor import Tensor, wrap
-from ...threads import quietly
+from ...tensors import Tensor, wrap
+from ...types import dtypes, layout
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 from ..pairs import is_complex, launch_by_parts

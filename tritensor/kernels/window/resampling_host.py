@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...casting import from_float32, to_float32
-from ...threads import in_pieces
+from ...host.threads import in_pieces
 from .resampling_maps import Map, Table, table
 
 __all__ = ["resample_blocks"]

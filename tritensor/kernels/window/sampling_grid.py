@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, layout
+from ...host.threads import in_pieces
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import Dtypes, Operator, Shapes, copy_into
-from ...rules import FLOATING
+from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.rules import FLOATING
 from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
-from ...threads import in_pieces
+from ...types import dtypes, layout
 from ..blocks import block_size
 from ..indexing.kernel import Walk
 from ..indexing.segments import fold_at

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ...functional.attention_bias import CausalBias, CausalVariant, causal_lower_right, causal_upper_left
+from ...functional.attention.attention_bias import CausalBias, CausalVariant, causal_lower_right, causal_upper_left
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]

@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any
 
 from ... import autograd
-from ... import devices as places
 from ...drivers import active, require
 from ...errors import DeviceError, explain, warn
+from ...types import devices as places
 from ..module import Module
 from .parallel_apply import parallel_apply
 from .replicate import replicate

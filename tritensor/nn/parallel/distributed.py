@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ... import devices as places
 from ... import distributed as dist
 from ...autograd.mode import is_grad_enabled, no_grad
-from ...dtypes import int64
 from ...errors import DistError, explain
-from ...functional.creation import tensor, zeros
-from ...functional.joining import cat
-from ...tensor import Tensor
+from ...functional.creation.creation import tensor, zeros
+from ...functional.views.joining import cat
+from ...tensors import Tensor
+from ...types import devices as places
+from ...types.dtypes import int64
 from ..module import Module
 from .reducer import Reducer, split
 from .scatter_gather import cuda_device

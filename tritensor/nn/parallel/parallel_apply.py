@@ -12,7 +12,7 @@ from ... import cuda
 from ...autograd.mode import recording
 from ...autograd.precision import state, turn
 from ...errors import DeviceError, explain
-from ...tensor import Tensor
+from ...tensors import Tensor
 from .scatter_gather import cuda_device
 
 __all__ = ["parallel_apply"]

@@ -9,8 +9,8 @@ from typing import Any
 from ... import distributed as dist
 from ...autograd.mode import no_grad
 from ...autograd.tape import Node, Slot
-from ...functional.creation import tensor, zeros
-from ...tensor import Tensor, tensors_in
+from ...functional.creation.creation import tensor, zeros
+from ...tensors import Tensor, tensors_in
 
 __all__ = ["Reducer", "split"]
 

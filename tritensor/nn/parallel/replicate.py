@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from ... import devices as places
-from ...function import Function
-from ...tensor import Tensor
+from ...operators.function import Function
+from ...tensors import Tensor
+from ...types import devices as places
 from .scatter_gather import cuda_device
 
 __all__ = ["Broadcast", "replicate"]

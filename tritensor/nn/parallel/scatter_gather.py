@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ... import devices as places
-from ... import layout
-from ...devices import ordinal
 from ...drivers import require
 from ...errors import ArgumentError, ShapeError, explain, warn
-from ...function import Function
-from ...functional.joining import cat
-from ...tensor import Tensor, tensors_in
+from ...functional.views.joining import cat
+from ...operators.function import Function
+from ...tensors import Tensor, tensors_in
+from ...types import devices as places
+from ...types import layout
+from ...types.devices import ordinal
 
 __all__ = ["Gather", "Scatter", "cuda_device", "gather", "scatter", "scatter_kwargs"]
 

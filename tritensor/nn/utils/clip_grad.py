@@ -8,9 +8,9 @@ from typing import Any
 from ... import functional
 from ...autograd.mode import no_grad
 from ...errors import DtypeError, explain
-from ...functional import creation
+from ...functional.creation import creation
 from ...kernels.optimizer.clipping import ORDERS, Gathered, gather
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..init import deprecated
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]

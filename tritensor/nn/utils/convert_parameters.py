@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ... import functional
 from ...errors import ArgumentError, ShapeError, explain
-from ...tensor import Tensor
+from ...tensors import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

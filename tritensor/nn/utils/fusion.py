@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ...autograd.mode import no_grad
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..linear import Linear
 from ..module import Module
 from ..parameter import Parameter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..module import Module
 from ..parameter import Parameter
 

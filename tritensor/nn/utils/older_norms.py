@@ -8,9 +8,9 @@ from __future__ import annotations
 from ... import functional as F
 from ...autograd.mode import no_grad
 from ...errors import warn
-from ...functional.attention import normalize
-from ...functional.native import norm_except_dim
-from ...tensor import Tensor
+from ...functional.attention.attention import normalize
+from ...functional.window.native import norm_except_dim
+from ...tensors import Tensor
 from ..module import Module
 from ..parameter import Parameter
 from .hooked import Computed, hooks_of, remove_hook

@@ -9,13 +9,13 @@ import numpy as np
 
 from ... import functional as F
 from ...autograd.mode import no_grad
-from ...dtypes import complex128, finfo, float64
-from ...functional.attention import normalize
-from ...functional.creation import from_numpy
-from ...functional.joining import cat
-from ...functional.native import norm_except_dim
-from ...functional.ranges import eye
-from ...tensor import Tensor
+from ...functional.attention.attention import normalize
+from ...functional.creation.creation import from_numpy
+from ...functional.creation.ranges import eye
+from ...functional.views.joining import cat
+from ...functional.window.native import norm_except_dim
+from ...tensors import Tensor
+from ...types.dtypes import complex128, finfo, float64
 from ..module import Module
 from . import parametrize
 

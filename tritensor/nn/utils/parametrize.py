@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...autograd.mode import no_grad, recording
 from ...autograd.precision import state
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..containers import ModuleDict, ModuleList
 from ..module import Module
 from ..parameter import Parameter

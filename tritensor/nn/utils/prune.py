@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
-from ...functional.likeness import ones_like
-from ...functional.reductions import norm
-from ...functional.search import topk
+from ...functional.creation.likeness import ones_like
+from ...functional.indexing.search import topk
+from ...functional.reduction.reductions import norm
 from ...random import rand, rand_like
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..module import Module
 from .convert_parameters import parameters_to_vector
 from .hooked import Computed, hooks_of, remove_hook

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ... import dtypes
 from ... import functional as F
 from ...autograd.gradients import called
 from ...errors import ShapeError, explain
-from ...functional.creation import as_tensor, empty, full
-from ...functional.ranges import arange
-from ...tensor import Tensor, wrap
+from ...functional.creation.creation import as_tensor, empty, full
+from ...functional.creation.ranges import arange
+from ...tensors import Tensor, wrap
+from ...types import dtypes
 
 __all__ = [
     "PackedSequence",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd.mode import no_grad
 from ...errors import explain, warn
-from ...tensor import Tensor
+from ...tensors import Tensor
 from ..optimizer import Optimizer
 
 __all__ = [

@@ -22,9 +22,10 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import KernelInterface
 
-from ... import dtypes, settings
+from ... import settings
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError, explain
-from ...locks import lock
+from ...ground.locks import lock
+from ...types import dtypes
 from ..source import DeviceFunction, Float64, Int64, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import float64
 from ...functional import stack
-from ...functional.creation import as_tensor, tensor
-from ...tensor import Tensor
+from ...functional.creation.creation import as_tensor, tensor
+from ...tensors import Tensor
+from ...types.dtypes import float64
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert", "map_leaves"]
 

@@ -7,10 +7,10 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...arguments import check_number
-from ...devices import device as device_class
 from ...errors import ArgumentError, explain, warn
+from ...ground.arguments import check_number
 from ...random import Generator, randint
+from ...types.devices import device as device_class
 from .collate import default_collate, default_convert, map_leaves
 from .dataset import IterableDataset
 from .fetch import Recipe

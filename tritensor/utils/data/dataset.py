@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from ...errors import warn
 from ...random import Generator, randperm
-from ...tensor import Tensor
+from ...tensors import Tensor
 
 __all__ = [
     "ChainDataset",

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...functional.creation import from_numpy
-from ...tensor import Tensor, wrap
+from ...functional.creation.creation import from_numpy
+from ...tensors import Tensor, wrap
 from .collate import default_collate
 from .dataset import Subset, TensorDataset
 

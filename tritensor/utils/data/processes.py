@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import explain
+from ...host.threads import compute_alone
 from ...random import manual_seed
-from ...threads import compute_alone
 from .fetch import END
 from .shared import Arena, Mapped, Message, connected, pack, receive, send
 from .workers import Outcome, Pool, Startup, Work, WorkerInfo, enter_worker

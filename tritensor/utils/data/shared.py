@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import AutogradError
-from ...tensor import Tensor
+from ...tensors import Tensor
 
 __all__ = ["Arena", "Mapped", "Message", "Packed", "connected", "pack", "receive", "send"]
 

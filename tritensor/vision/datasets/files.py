@@ -21,9 +21,9 @@ from http.client import HTTPException
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 
-from ...downloads import receive
 from ...errors import DatasetError, explain
 from ...serialization.atomic import atomic_file
+from ...utils.downloads import receive
 
 __all__ = ["check_integrity", "corrupted", "damaged", "extract_archive", "fetch", "open_compressed"]
 

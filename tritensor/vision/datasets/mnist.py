@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import DatasetError, explain
-from ...functional.creation import from_numpy
-from ...tensor import Tensor
+from ...functional.creation.creation import from_numpy
+from ...tensors import Tensor
 from ..transforms.conversion import from_array
 from .files import BY_HAND, Path, corrupted, damaged, extract_archive, fetch, open_compressed
 from .vision import FetchedDataset

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageEnhance
 
-from ... import dtypes
-from ...functional.joining import stack
-from ...functional.likeness import zeros_like
-from ...functional.pointwise import where
-from ...tensor import Tensor
+from ...functional.creation.likeness import zeros_like
+from ...functional.elementwise.pointwise import where
+from ...functional.views.joining import stack
+from ...tensors import Tensor
+from ...types import dtypes
 from .conversion import check_image, check_picture, convert_image_dtype, from_array, largest
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "rgb_to_grayscale"]

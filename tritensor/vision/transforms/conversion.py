@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from ... import dtypes
 from ...errors import DtypeError, explain
-from ...functional.creation import from_numpy
-from ...tensor import Tensor
+from ...functional.creation.creation import from_numpy
+from ...tensors import Tensor
+from ...types import dtypes
 
 __all__ = [
     "convert_image_dtype",

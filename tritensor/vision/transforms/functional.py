@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps
 
-from ... import dtypes
 from ...errors import BoundsError, warn
-from ...functional.creation import as_tensor, from_numpy, tensor
-from ...functional.filling import pad as pad_tensor
-from ...functional.grid_sampling import grid_sample
-from ...functional.joining import cat
-from ...functional.likeness import ones_like
-from ...functional.pointwise import where
-from ...functional.resizing import interpolate
-from ...tensor import Tensor
+from ...functional.creation.creation import as_tensor, from_numpy, tensor
+from ...functional.creation.likeness import ones_like
+from ...functional.elementwise.pointwise import where
+from ...functional.views.joining import cat
+from ...functional.window.filling import pad as pad_tensor
+from ...functional.window.grid_sampling import grid_sample
+from ...functional.window.resizing import interpolate
+from ...tensors import Tensor
+from ...types import dtypes
 from .colours import *
 from .conversion import *
 from .conversion import check_image, check_picture

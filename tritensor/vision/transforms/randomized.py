@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import warn
-from ...functional.creation import empty, tensor
+from ...functional.creation.creation import empty, tensor
 from ...random import rand, randint, randn, randperm
-from ...tensor import Tensor
+from ...tensors import Tensor
 from . import functional as F
 from .functional import InterpolationMode, as_mode
 from .transforms import Compose, Transform, as_pair

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
-from ...dtypes import dtype as Dtype
 from ...nn.module import Module
+from ...types.dtypes import dtype as Dtype
 from . import functional as F
 from .functional import InterpolationMode, as_mode
 

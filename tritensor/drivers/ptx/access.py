@@ -1,0 +1,341 @@
+"""Instructions that access memory or exchange values between lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import KernelError, explain
+from .memory import WORDS
+from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
+from .state import Machine, Mask
+from .table import Step, instruction, place, source, target
+from .values import TYPES, Type
+
+__all__: list[str] = []
+
+_VECTORS = {"v2": 2, "v4": 4}
+
+
+def _space(i: Instruction) -> str:
+    for part in i.parts[1:]:
+        if part.split("::")[0] in ("global", "shared", "local", "param"):
+            return part.split("::")[0]
+    raise KernelError(
+        explain(f"an address without its space: {i.name}", remedy="cvta and generic addresses are not known")
+    )
+
+
+def _registers(operand: Operand) -> tuple[Operand, ...]:
+    return operand.parts if isinstance(operand, Vector) else (operand,)
+
+
+@instruction("ld")
+def _load(i: Instruction, kernel: Kernel) -> Step:
+    space, kind = _space(i), TYPES[i.parts[-1]]
+    writes = [target(each, kind) for each in _registers(i.operands[0])]
+    if space == "param":
+        return _parameter(i, kernel, kind)
+    return _loads(place(i.operands[1], 64 if space == "global" else 32), space, kind, writes)
+
+
+def _loads(where: Callable[[Machine], np.ndarray], space: str, kind: Type, writes: list[Any]) -> Step:
+    count = len(writes)
+    nbytes = kind.size * count
+
+    def run(m: Machine, mask: Mask) -> None:
+        holder = m.memory if space == "global" else m.shared if space == "shared" else m.local
+        words = holder.load(m, where(m), nbytes, mask)  # type: ignore[attr-defined]
+        if count == 1:
+            writes[0](m, kind.read(words), mask)
+            return
+        parts = np.ascontiguousarray(words)[..., None].view(kind.bits)
+        for at, write in enumerate(writes):
+            write(m, kind.read(np.ascontiguousarray(parts[..., at])), mask)
+
+    return run
+
+
+def _parameter(i: Instruction, kernel: Kernel, kind: Type) -> Step:
+    write, address = target(i.operands[0], kind), i.operands[1]
+    assert isinstance(address, Address) and isinstance(address.base, Name)
+    names = [name for name, _ in kernel.parameters]
+    at, skipped = names.index(address.base.text), 8 * address.offset
+    width = 8 * kind.size
+
+    def run(m: Machine, mask: Mask) -> None:
+        bits = (m.values[at] >> skipped) & ((1 << width) - 1)
+        write(m, kind.read(np.array([[bits]], kind.bits)), mask)
+
+    return run
+
+
+@instruction("st")
+def _store(i: Instruction, kernel: Kernel) -> Step:
+    space, kind = _space(i), TYPES[i.parts[-1]]
+    where = place(i.operands[0], 64 if space == "global" else 32)
+    reads = [source(each, kind) for each in _registers(i.operands[1])]
+    nbytes = kind.size * len(reads)
+
+    def run(m: Machine, mask: Mask) -> None:
+        holder = m.memory if space == "global" else m.shared if space == "shared" else m.local
+        parts = [kind.write(read(m)) for read in reads]
+        if len(parts) > 1:
+            parts = [np.stack(np.broadcast_arrays(*parts), -1).view(WORDS[nbytes])[..., 0]]
+        holder.store(m, where(m), parts[0], mask)  # type: ignore[attr-defined]
+
+    return run
+
+
+# ---- atomics --------------------------------------------------------------------------------------------------------
+
+_ATOMIC: dict[str, Callable[..., np.ndarray]] = {
+    "add": lambda old, b: old + b,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exch": lambda old, b: b,
+    "cas": lambda old, b, c: np.asarray(np.where(old == b, c, old)),
+    "inc": lambda old, b: np.where(old >= b, old - old, old + 1),
+    "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - 1),
+}
+
+
+@instruction("atom", "red")
+def _atomic(i: Instruction, kernel: Kernel) -> Step:
+    space, suffix = _space(i), i.parts[-1]
+    packed = suffix in ("f16x2", "bf16x2")
+    kind = TYPES[suffix[:-2] if packed else suffix]
+    operator = next(_ATOMIC[part] for part in i.parts if part in _ATOMIC)
+    returns = i.parts[0] == "atom"
+    where = place(i.operands[returns], 64 if space == "global" else 32)
+    groups = [_registers(operand) for operand in i.operands[1 + returns :]]
+    if packed or len(groups[0]) > 1:
+        raise KernelError(explain(f"{kernel.name}: the simulated device does not know the instruction {i.name}"))
+    reads = [source(group[0], kind) for group in groups]
+    write = target(i.operands[0], kind) if returns else None
+
+    def run(m: Machine, mask: Mask) -> None:
+        holder = m.memory if space == "global" else m.shared
+        active = m.full(mask)
+        cells, at = holder.cells(m, where(m), kind.size, active)  # type: ignore[attr-defined]
+        values = [np.broadcast_to(read(m), active.shape)[active] for read in reads]
+        # lanes that share an address take turns, in their order
+        order = np.argsort(at, kind="stable")
+        fresh = np.r_[True, np.diff(at[order]) != 0]
+        turns = np.arange(len(at)) - np.maximum.accumulate(np.where(fresh, np.arange(len(at)), 0))
+        result = np.zeros(len(at), kind.number)
+        by_turn = order[np.argsort(turns, kind="stable")]
+        ends = np.cumsum(np.bincount(turns))
+        for chosen in np.split(by_turn, ends[:-1]):
+            old = kind.read(cells[at[chosen]])
+            cells[at[chosen]] = kind.write(operator(old, *[value[chosen] for value in values]))
+            result[chosen] = old
+        if write is not None:
+            spread = np.zeros(active.shape, kind.number)
+            spread[active] = result
+            write(m, spread, active)
+
+    return run
+
+
+# ---- asynchronous copies --------------------------------------------------------------------------------------------
+
+
+class _Copies:
+    """The copies of `cp.async` that have not landed, and how many groups each lane has closed."""
+
+    def __init__(self, m: Machine) -> None:
+        self.open: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # mask, addresses, words
+        self.groups = np.zeros((m.blocks, m.threads), np.int32)
+        self.closed: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []  # and the lanes' group numbers
+
+
+def _copies(m: Machine) -> _Copies:
+    found: _Copies | None = m.async_state.get("cp.async")
+    if found is None:
+        found = m.async_state["cp.async"] = _Copies(m)
+    return found
+
+
+@instruction("cp.async.ca", "cp.async.cg")
+def _copy(i: Instruction, kernel: Kernel) -> Step:
+    to, by, size = i.operands[:3]
+    assert isinstance(size, Immediate)
+    nbytes = size.bits
+    shared, origin = place(to, 32), place(by)
+    used = source(i.operands[3], TYPES["u32"]) if len(i.operands) > 3 else None
+
+    def run(m: Machine, mask: Mask) -> None:
+        valid = mask
+        if used is not None:  # of no bytes: zeros, and the address is not looked at
+            count = used(m)
+            part = (count != 0) & (count != nbytes)
+            if (part if mask is None else part & mask).any():
+                m.fail("an asynchronous copy of a part of its bytes")
+            some = count == nbytes
+            valid = some if mask is None else some & mask
+            valid = None if valid.all() else valid
+        where = origin(m)
+        words = np.zeros((m.blocks, m.threads), WORDS[nbytes])
+        if valid is None or valid.any():
+            words = np.broadcast_to(m.memory.load(m, where, nbytes, valid), words.shape)
+        _copies(m).open.append((m.full(mask), np.broadcast_to(shared(m), words.shape), words))
+
+    return run
+
+
+@instruction("cp.async.commit_group")
+def _commit(i: Instruction, kernel: Kernel) -> Step:
+    def run(m: Machine, mask: Mask) -> None:
+        copies, active = _copies(m), m.full(mask)
+        copies.groups = copies.groups + active
+        left = []
+        for lanes, addresses, words in copies.open:
+            closed = lanes & active
+            if closed.any():
+                copies.closed.append((closed, addresses, words, copies.groups))
+            if (lanes & ~active).any():
+                left.append((lanes & ~active, addresses, words))
+        copies.open = left
+
+    return run
+
+
+@instruction("cp.async.wait_group", "cp.async.wait_all")
+def _wait(i: Instruction, kernel: Kernel) -> Step:
+    keep = i.operands[0].bits if i.operands and isinstance(i.operands[0], Immediate) else 0
+
+    def run(m: Machine, mask: Mask) -> None:
+        copies, active = _copies(m), m.full(mask)
+        if i.name.endswith("wait_all"):
+            _commit(i, kernel)(m, mask)
+        left = []
+        for lanes, addresses, words, groups in copies.closed:
+            done = lanes & active & (groups <= copies.groups - keep)
+            if done.any():
+                m.shared.store(m, addresses, words, done)
+            if (lanes & ~done).any():
+                left.append((lanes & ~done, addresses, words, groups))
+        copies.closed = left
+
+    return run
+
+
+# ---- between lanes --------------------------------------------------------------------------------------------------
+
+
+@instruction("shfl.sync")
+def _shuffle(i: Instruction, kernel: Kernel) -> Step:
+    mode, kind = i.parts[2], TYPES["b32"]
+    results = _registers(i.operands[0])
+    write = target(results[0], kind)
+    inside = target(results[1], TYPES["pred"]) if len(results) > 1 else None
+    value, distance, limits = (source(operand, kind) for operand in i.operands[1:4])
+    lane = np.arange(32, dtype=np.int64)
+    constant = isinstance(i.operands[2], Immediate) and isinstance(i.operands[3], Immediate)
+
+    def lanes_of(b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        b, c = b.astype(np.int64) & 31, c.astype(np.int64)
+        clamp, segment = c & 31, (c >> 8) & 31
+        last, first = (lane & segment) | (clamp & ~segment), lane & segment
+        if mode == "idx":
+            picked = first | (b & ~segment)
+        else:
+            picked = {"up": lane - b, "down": lane + b, "bfly": lane ^ b}[mode]
+        ok = picked >= last if mode == "up" else picked <= last
+        return np.where(ok, picked, lane), ok
+
+    fixed = None
+    if constant:
+        fixed = tuple(part.reshape(-1) for part in lanes_of(*(read(None) for read in (distance, limits))))  # type: ignore[arg-type]
+
+    def run(m: Machine, mask: Mask) -> None:
+        whole = m.whole_warps(mask)
+        m.shared.synchronized_warps(whole)
+        values = m.by_warp(value(m))
+        if fixed is not None:
+            picked, ok = fixed
+            found, ok = values[:, :, picked], np.broadcast_to(ok, values.shape)
+        else:
+            picked, ok = lanes_of(m.by_warp(distance(m)), m.by_warp(limits(m)))
+            found = np.take_along_axis(values, np.broadcast_to(picked, values.shape), -1)
+        shape = m.blocks, m.threads
+        write(m, found.reshape(shape), mask)
+        if inside is not None:
+            inside(m, np.broadcast_to(ok, values.shape).reshape(shape), mask)
+
+    return run
+
+
+_REDUCE = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+@instruction("redux.sync")
+def _reduce(i: Instruction, kernel: Kernel) -> Step:
+    kind = TYPES[i.parts[-1]]
+    fold = _REDUCE[i.parts[2]]
+    write, value = target(i.operands[0], kind), source(i.operands[1], kind)
+
+    def run(m: Machine, mask: Mask) -> None:
+        m.whole_warps(mask)
+        found = fold.reduce(m.by_warp(value(m)), axis=-1, keepdims=True)  # type: ignore[attr-defined]
+        write(m, np.broadcast_to(found.astype(kind.number), (*found.shape[:2], 32)).reshape(m.blocks, m.threads), mask)
+
+    return run
+
+
+@instruction("vote.sync", "activemask")
+def _vote(i: Instruction, kernel: Kernel) -> Step:
+    mode = i.parts[1] if i.parts[0] == "activemask" else i.parts[2]
+    negated = False
+    holds: Callable[[Machine], np.ndarray] = lambda m: np.array([[True]])  # noqa: E731
+    if i.parts[0] == "vote":
+        operand = i.operands[1]
+        if isinstance(operand, Name):
+            raise KernelError(explain(f"{kernel.name}: the simulated device does not know {i.name} of {operand.text}"))
+        holds = source(operand, TYPES["pred"])
+    write = target(i.operands[0], TYPES["b32" if mode in ("ballot", "b32") else "pred"])
+    powers = np.uint32(1) << np.arange(32, dtype=np.uint32)
+
+    def run(m: Machine, mask: Mask) -> None:
+        voting = m.by_warp(m.full(mask))
+        votes = m.by_warp(holds(m)) & voting
+        found: Any
+        if mode in ("ballot", "b32"):
+            found = (votes * powers).sum(-1, keepdims=True).astype(np.uint32)
+        elif mode == "any":
+            found = votes.any(-1, keepdims=True) ^ negated
+        else:
+            found = (votes | ~voting).all(-1, keepdims=True)
+        write(m, np.broadcast_to(found, voting.shape).reshape(m.blocks, m.threads), mask)
+
+    return run
+
+
+@instruction("bar.warp.sync")
+def _together(i: Instruction, kernel: Kernel) -> Step:
+    return lambda m, mask: m.shared.synchronized_warps(m.whole_warps(mask))
+
+
+@instruction("fence", "membar", "prefetch", "prefetchu", "nanosleep", "griddepcontrol", "discard")
+def _nothing(i: Instruction, kernel: Kernel) -> Step:
+    """What only orders or speeds up accesses, which happen one after the other here."""
+    return lambda m, mask: None
+
+
+@instruction("createpolicy")
+def _policy(i: Instruction, kernel: Kernel) -> Step:
+    write = target(i.operands[0], TYPES["b64"])
+    return lambda m, mask: write(m, np.zeros((1, 1), np.uint64), mask)

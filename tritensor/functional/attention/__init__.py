@@ -1,0 +1,3 @@
+"""Attention, layers of several heads, and recurrent layers."""
+
+from __future__ import annotations

@@ -1,0 +1,218 @@
+"""Attention, normalisation of vectors to length one, and distances between vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...autograd.mode import no_grad
+from ...errors import DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
+from ...ground.arguments import check_tensor, wrong_type
+from ...ground.public import public
+from ...kernels.attention.family import attention, attention_weights, composed
+from ...kernels.attention.host import batch_of
+from ...kernels.matmul.family import c_name, product_shape
+from ...memory.lifted import Lifted
+from ...operators.generators import generator_of
+from ...tensors import Tensor
+from ...types import devices, layout
+from ...types.dtypes import bool_, float32, float64
+from ..attention_backends import ENABLED, is_fused
+from ..elementwise.activations import dropout
+from ..matmul.linear_algebra import matmul
+from ..properties import result_type
+from ..reduction.reductions import norm
+from .attention_bias import CausalBias
+
+# The widest keys and values that the kernels take, and of float64, of which a wider block spills 1.4 KB a thread.
+_WIDEST, _WIDEST_DOUBLE = 256, 128
+# Fewer scores than this are left to other operators on the CPU: blocks take 100 us at least, these from 24 on.
+_FEW = 1 << 11
+
+
+@public(package=False)
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | CausalBias | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(query @ key.T * scale) @ value: for each query the values, weighted by how well their keys match it.
+
+    It is computed by blocks of scores, on the CPU and by kernels on a device, and scores as a whole are not in memory.
+    They are where they are few, a gradient is differentiated again, a mask needs a gradient, keys or values on a device
+    are wider than 256 (of float64, 128), or `nn.attention.sdpa_kernel` wants that.
+
+    >>> import tritensor as torch
+    >>> x = torch.tensor([[1., 0.], [0., 1.]])
+    >>> torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+    tensor([[1.0000, 0.0000],
+            [0.3302, 0.6698]])
+
+    Args:
+        query, key, value: (..., L, E), (..., S, E) and (..., S, Ev); what comes before is broadcast.
+        attn_mask: broadcasts to (..., L, S): boolean, true where a query uses a key, or floating, added to the scores;
+            or a bias of `nn.attention.bias`. The result for a query that uses no key is zero.
+        dropout_p: the share of weights set to zero, in every call; pass 0 outside of training.
+        is_causal: query i uses the keys up to i only.
+        scale: 1 / sqrt(E) unless given.
+        enable_gqa: key and value may have fewer heads (their last dimension but two) than query, which divide its
+            heads; neighbours among these share them.
+
+    Raises:
+        ShapeError: a mask together with is_causal, tensors of fewer than two dimensions, shapes that do not fit, heads
+            that do not divide, or a probability outside 0 to 1. DtypeError: other dtypes than one floating one, or a
+            mask of another. DeviceMismatchError: they are on several devices.
+    """
+    name, diagonal, mask = "scaled_dot_product_attention", 0 if is_causal else None, None
+    if isinstance(attn_mask, CausalBias):
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        diagonal = attn_mask.diagonal()
+    else:
+        mask = attn_mask
+    _check_operands(name, query, key, value, mask)
+    if is_causal and mask is not None:
+        raise ShapeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if not 0 <= dropout_p <= 1:
+        raise ShapeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
+    if scale is not None and isinstance(scale, (str, bytes)):
+        raise wrong_type(name, "scale", "float", scale)
+    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)
+    heads = 0
+    if enable_gqa:
+        query, key, value, mask, heads = _grouped(query, key, value, mask)
+    batch = batch_of(query._data.shape, key._data.shape, value._data.shape)
+    turned = (*key.shape[:-2], key.shape[-1], key.shape[-2])
+    scores = (*batch, *product_shape(tuple(query.shape), turned)[-2:])
+    product_shape(scores, tuple(value.shape))
+    if isinstance(attn_mask, CausalBias):
+        attn_mask.check(scores)
+    elif mask is not None and (found := layout.broadcast_shapes(scores, tuple(mask.shape))) != scores:
+        raise ShapeError(f"output with shape {list(scores)} doesn't match the broadcast shape {list(found)}")
+    drawn: dict[str, Any] = {}
+    if dropout_p and any(isinstance(x._data, Lifted) for x in (query, key, value)):  # `vmap` says how samples draw
+        out = matmul(dropout(attention_weights(query, key, mask, factor, diagonal), dropout_p), value)
+        return out.flatten(-4, -3) if heads else out
+    if dropout_p:
+        seed, offset = generator_of(query.device).draw()
+        drawn = {"p": dropout_p, "seed": seed, "offset": offset}
+    on_device = query.device is not devices.cpu
+    widest = _WIDEST_DOUBLE if query.dtype is float64 else _WIDEST
+    fits = not on_device or max(key.shape[-1], value.shape[-1]) <= widest
+    few = not on_device and math.prod(scores) < _FEW and ENABLED["math"]
+    if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
+        out = attention(query, key, value, mask, scale=factor, diagonal=diagonal, **drawn)[0]
+    else:
+        out = composed(query, key, value, mask, factor, diagonal, **drawn)
+    return out.flatten(-4, -3) if heads else out
+
+
+def _check_operands(name: str, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    operands = {"query": query, "key": key, "value": value}
+    for position, (each, x) in enumerate(operands.items()):
+        check_tensor(name, each, position + 1, x)
+
+    def listed(what: str, of: Any) -> str:
+        told = [f"{each}.{what}: {of(x)}" for each, x in operands.items()]
+        return f"{told[0]} {told[1]} and {told[2]} instead."
+
+    if not query.dtype is key.dtype is value.dtype:
+        fact = "Expected query, key, and value to have the same dtype, but got "
+        raise DtypeError(explain(fact + listed("dtype", lambda x: c_name(x.dtype)), remedy="convert with .to(dtype)"))
+    if not query.device is key.device is value.device:
+        fact = "Expected query, key, and value to have the same device type, but got "
+        raise DeviceMismatchError(explain(fact + listed("device", lambda x: x.device), remedy="move with .to(device)"))
+    if min(x.ndim for x in operands.values()) < 2:
+        fact = "Expected query, key, and value to all be  at least 2 dimensional, but got "
+        raise ShapeError(fact + listed("dim", lambda x: x.ndim))
+    if query.dtype.is_complex:
+        raise UnsupportedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{query.dtype.legacy}'")
+    if not query.dtype.is_floating_point:
+        raise DtypeError(
+            explain(f"expected scalar type Float but found {query.dtype.legacy}", remedy="convert with .float()")
+        )
+    if mask is None:
+        return
+    check_tensor(name, "attn_mask", 4, mask)
+    if mask.dtype not in (bool_, float32, query.dtype):
+        raise DtypeError(
+            explain(
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                f"{c_name(mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead.",
+                remedy="convert with .to(query.dtype)",
+            )
+        )
+    if mask.device is not query.device:
+        raise DeviceMismatchError(
+            explain(
+                f"Tensor on device {mask.device} is not on the expected device {query.device}!",
+                remedy="move attn_mask with .to(query.device)",
+            )
+        )
+
+
+def _grouped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Any, ...]:
+    """Heads as a dimension of groups, whose members share keys and values; and how many heads there are."""
+    least = min(query.ndim, key.ndim, value.ndim)
+    if least < 3:
+        raise RangeError(f"Dimension out of range (expected to be in range of [{-least}, {least - 1}], but got -3)")
+    heads, few, some = (int(x.shape[-3]) for x in (query, key, value))
+    for each in (few, some):
+        if heads % each if each else heads:
+            raise ShapeError(
+                explain(
+                    "Number of heads in key and value must divide the number of heads in query",
+                    f"query has {heads} heads, key {few}, value {some}",
+                    remedy="repeat the heads of key and value, or pass numbers that divide",
+                )
+            )
+    if few != some:
+        key, value = key.repeat_interleave(heads // few, -3), value.repeat_interleave(heads // some, -3)
+        few = heads
+    if mask is not None and mask.ndim > 2:
+        mask = mask.unflatten(-3, (few, -1)) if mask.shape[-3] == heads > 1 else mask.unsqueeze(-3)
+    return query.unflatten(-3, (few, heads // max(few, 1))), key.unsqueeze(-3), value.unsqueeze(-3), mask, heads
+
+
+@public(package=False)
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """`input` divided by its p-norm along `dim`, or by `eps` where that is larger.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    return input / norm(input, p, dim, keepdim=True).clamp_min(eps)
+
+
+@public()
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along `dim`; the two broadcast.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.cosine_similarity(torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, 3.0]]))
+    tensor([0.9600])
+    """
+    common = result_type(x1, x2)
+    if not common.is_floating_point:
+        raise DtypeError(
+            explain(
+                f"expected common dtype to be floating point, yet common dtype is {common.legacy}",
+                remedy="convert a tensor first, as in x1.float()",
+            )
+        )
+    shape = layout.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
+    units = []
+    for x in (x1, x2):
+        x = (x if x.is_floating_point() else x.to(common)).expand(shape)
+        length = norm(x, 2, dim, keepdim=True).clone()
+        with no_grad():  # as in PyTorch the gradient is that without the bound
+            length.clamp_min_(eps)
+        units.append(x / length)
+    return (units[0] * units[1]).sum(dim)

@@ -1,0 +1,179 @@
+"""Tensors over memory: new memory with strides, the bytes of a buffer, and a tensor that gets another one's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...autograd.mode import recording
+from ...errors import AutogradError, DtypeError, ShapeError, explain, warn
+from ...ground.arguments import check_tensor
+from ...ground.public import PACKAGE, method, public
+from ...tensors import Tensor
+from ...types import formats, layout
+from ...types.layout import check_shape, integers
+from ..views.parts import as_strided
+from .creation import empty, finish, numpy_dtype
+
+
+@public(functional=False)
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor with these strides, whose elements are whatever the memory held.
+
+    >>> import tritensor as torch
+    >>> torch.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+
+    Raises:
+        ShapeError: negative sizes or strides, or not as many of both.
+    """
+    shape, strides = integers("empty_strided", "size", (size,)), integers("empty_strided", "stride", (stride,))
+    if len(shape) != len(strides):
+        words = f"({len(shape)}) must match dimensionality of strides ({len(strides)})"
+        raise ShapeError(f"dimensionality of sizes {words}")
+    check_shape("empty_strided", "size", (shape,))
+    if min(strides, default=0) < 0:
+        raise ShapeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
+    made = empty(layout.span(shape, strides, 0)[1], dtype=dtype, device=device, pin_memory=pin_memory)
+    return finish(as_strided(made, shape, strides)._data, requires_grad)
+
+
+@method()
+def new_empty_strided(
+    self: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: Any = None,
+    device: Any = None,
+    **options: Any,
+) -> Tensor:
+    """`empty_strided` with the tensor's dtype and device unless given, and with its options."""
+    kind, where = self.dtype if dtype is None else dtype, self.device if device is None else device
+    return PACKAGE["empty_strided"](size, stride, dtype=kind, device=where, **options)  # type: ignore[no-any-return]
+
+
+@public(functional=False)
+def empty_permuted(
+    size: Sequence[int],
+    physical_layout: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor without gaps, whose dimensions lie in memory in the order `physical_layout`, the outermost first.
+
+    Raises:
+        ShapeError: the order has not each dimension once.
+    """
+    shape, order = (
+        check_shape("empty_permuted", "size", (size,)),
+        integers("empty_permuted", "dims", (physical_layout,)),
+    )
+    if len(shape) != len(order):
+        raise ShapeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(shape)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    for place, dim in enumerate(order):
+        if not 0 <= dim < len(shape):
+            raise ShapeError(
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {dim} at index "
+                f"{place}).  NB: negative dims not currently supported; file an issue if you want it."
+            )
+        if dim in order[:place]:
+            raise ShapeError("Duplicate dim not allowed")
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "pin_memory": pin_memory}
+    return empty_strided(shape, formats.packed(shape, order), **options)
+
+
+@public(functional=False)
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A vector over the memory of an object that has Python's buffer protocol.
+
+    >>> import tritensor as torch
+    >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
+    tensor([1, 2], dtype=tritensor.int16)
+
+    Args:
+        count: how many elements; as many as there are if negative.
+        offset: how many bytes to leave out.
+
+    Raises:
+        ValueError: no buffer, an empty one, or not whole elements in it.
+    """
+    kind = numpy_dtype(dtype)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    length = view.nbytes
+    if not length or not count:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if count < 0 and (length - offset) % kind.itemsize:
+        words = f"after offset ({offset} bytes) must be a multiple of element size ({kind.itemsize})"
+        raise ValueError(f"buffer length ({length - offset} bytes) {words}")
+    if offset + count * kind.itemsize > length:
+        words = f"after offset ({offset} bytes) must not be greater than actual buffer length ({length} bytes)"
+        raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) {words}")
+    if view.readonly:
+        warn("The given buffer is not writable, so the tensor cannot be changed in place.")
+    return finish(np.frombuffer(buffer, kind, count, offset), requires_grad)
+
+
+@method()
+def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = formats.contiguous_format) -> Tensor:
+    """`resize_` to the size of another tensor."""
+    check_tensor("resize_as_", "other", 1, other)
+    return self.resize_(other.shape, memory_format=memory_format)
+
+
+@method()
+def set_(
+    self: Tensor,
+    source: Tensor | None = None,
+    storage_offset: int = 0,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+) -> Tensor:
+    """Give the tensor the memory of another one, with that one's shape unless given; without `source` none.
+
+    Raises:
+        AutogradError: one of the two requires a gradient. DtypeError: their dtypes differ.
+    """
+    if source is None:
+        source = self.new_empty(0)
+    check_tensor("set_", "source", 1, source)
+    if source.dtype is not self.dtype:
+        raise DtypeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+    if (self._needs or source._needs) and recording.enabled:
+        raise AutogradError(
+            explain(
+                "a leaf Variable that requires grad is being used in an in-place operation.",
+                "no gradient passes through a change of memory",
+                remedy="do it under no_grad(), or on x.detach()",
+            )
+        )
+    if size is not None:
+        strides = layout.contiguous_strides(integers("set_", "size", (size,))) if stride is None else stride
+        source = as_strided(source, size, strides, storage_offset)
+    source._counter = source._counter or [0]
+    self._data, self._counter, self._origin = source._data, source._counter, None
+    self._count_change()
+    self._forget()
+    return self

@@ -1,0 +1,126 @@
+"""What a tensor is: predicates that PyTorch has, most of which are always false here, and its layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import ArgumentError, AutogradError, ShapeError
+from ...ground.arguments import check_tensor
+from ...ground.public import method, public
+from ...memory.array import DeviceArray
+from ...tensors import Tensor
+from ...types import formats
+
+
+def _layout(self: Tensor) -> formats.Layout:
+    """`tritensor.strided`: elements lie in memory by strides."""
+    return formats.strided
+
+
+def _never(name: str) -> Callable[[Tensor], bool]:
+    def call(self: Tensor) -> bool:
+        return False
+
+    call.__name__, call.__doc__ = name, f"False: no tensor is {name.removeprefix('is_')} here."
+    return call
+
+
+for _name in ("ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized", "sparse", "sparse_csr", "vulkan"):
+    method(f"is_{_name}")(property(_never(f"is_{_name}")))
+for _name in ("xla", "xpu"):
+    method(f"is_{_name}")(property(_never(f"is_{_name}")))
+for _name in ("coalesced", "distributed", "inference"):
+    method(f"is_{_name}")(_never(f"is_{_name}"))
+
+
+def _is_cpu(self: Tensor) -> bool:
+    """Whether the elements are in the host's memory."""
+    return not self.is_cuda
+
+
+method("is_cpu")(property(_is_cpu))
+method("layout")(property(_layout))
+
+
+@method()
+def is_nonzero(self: Tensor) -> bool:
+    """Whether the only element is not zero.
+
+    Raises:
+        ShapeError: there is not one element.
+    """
+    return bool(self)
+
+
+@method()
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    check_tensor("is_same_size", "other", 1, other)
+    return self.shape == other.shape
+
+
+@method()
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same elements in the same memory."""
+    check_tensor("is_set_to", "tensor", 1, tensor)
+    same = self.shape == tensor.shape and self.stride() == tensor.stride() and self.device == tensor.device
+    return same and self.data_ptr() == tensor.data_ptr()
+
+
+@public(functional=False)
+def typename(obj: Any) -> str:
+    """The name of a tensor's type, or of the type of anything else, or of a function or type.
+
+    >>> import tritensor as torch
+    >>> torch.typename(torch.ones(1)), torch.typename(1)
+    ('torch.FloatTensor', 'int')
+    """
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None)
+    return named.__qualname__ if module in (None, "", "builtins") else f"{module}.{named.__qualname__}"
+
+
+# ---- functions of Python, element by element ---------------------------------------------------------------------
+
+
+def _by_element(name: str, x: Tensor, others: tuple[Tensor, ...], function: Callable[..., Any]) -> Tensor:
+    """Write what the function makes of each element, and of those of others at its place, to a tensor on the CPU."""
+    for each in (x, *others):
+        check_tensor(name, "tensor", 1, each)
+        if each._needs:
+            raise AutogradError(
+                f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
+            )
+        if each._data.__class__ is DeviceArray or each.dtype is not x.dtype:
+            words = "is only implemented on CPU tensors" if each.is_cuda else "takes tensors of one dtype"
+            raise ArgumentError(f"{name}() {words}")
+        if each.numel() != x.numel():
+            raise ShapeError(f"{name}(): the number of elements differs: {x.numel()} and {each.numel()}")
+    lists = [each.reshape(-1).tolist() for each in (x, *others)]
+    made = [function(*values) for values in zip(*lists, strict=True)]
+    return x.copy_(x.new_tensor(made).reshape(x.shape))
+
+
+@method()
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace each element of a CPU tensor by what a function of Python makes of it, one after the other.
+
+    Raises:
+        AutogradError: the tensor requires a gradient. ArgumentError: it is on a device.
+    """
+    return _by_element("apply_", self, (), callable)
+
+
+@method()
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """As `apply_`, with a function of two numbers: the element, and that of `tensor` at its place."""
+    return _by_element("map_", self, (tensor.expand(self.shape),), callable)
+
+
+@method()
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """As `apply_`, with a function of three numbers."""
+    return _by_element("map2_", self, (x.expand(self.shape), y.expand(self.shape)), callable)

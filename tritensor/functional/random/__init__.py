@@ -1,0 +1,3 @@
+"""Random tensors, distributions that fill a tensor, and dropout."""
+
+from __future__ import annotations

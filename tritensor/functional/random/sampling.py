@@ -1,0 +1,146 @@
+"""Random numbers of further distributions: made of uniform and normal ones, or drawn on the host from seed and call."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...autograd.gradients import underived, unmoved
+from ...autograd.mode import no_grad
+from ...errors import DtypeError, ShapeError, UnsupportedError
+from ...ground.public import method, public
+from ...operators.generators import Generator, draw_from
+from ...operators.inplace import check_writable
+from ...tensors import Tensor
+from ...types import dtypes
+from ...types.layout import broadcast_shapes
+from ..creation import creation
+from .draws import floating, overwrite, rand, randn, wide
+
+__all__ = ["binomial", "poisson"]
+
+
+@method()
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of the Cauchy distribution: `median + sigma * tan(pi * (u - 1/2))` of uniform u.
+
+    Raises:
+        ShapeError: a `sigma` that is not positive. DtypeError: a dtype that is not floating.
+    """
+    if not self.dtype.is_floating_point:
+        raise DtypeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {self.dtype}"
+        )
+    if not sigma > 0:
+        raise ShapeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    check_writable(self)
+    with no_grad():
+        drawn: Any = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
+        drawn = drawn.sub_(0.5).mul_(math.pi).tan_().mul_(float(sigma)).add_(float(median))
+    return overwrite(self, drawn, "Cauchy")
+
+
+@method()
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers whose logarithm is normal with this mean and deviation.
+
+    Raises:
+        ShapeError: a deviation that is not positive.
+    """
+    floating(self.dtype, "log_normal_")
+    if not std > 0:
+        raise ShapeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    check_writable(self)
+    with no_grad():
+        drawn: Any = randn(self.shape, generator=generator, dtype=wide(self), device=self.device)
+        drawn = drawn.mul_(float(std)).add_(float(mean)).exp_()
+    return overwrite(self, drawn, "LogNormal")
+
+
+@method()
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the number of trials, each successful with probability `p`, up to the first success.
+
+    Raises:
+        ShapeError: a probability that is not between 0 and 1. UnsupportedError: booleans, complex numbers.
+    """
+    if self.dtype.is_complex or self.dtype is dtypes.bool_:
+        raise UnsupportedError(f"\"geometric\" not implemented for '{self.dtype.legacy}'")
+    if not 0 < p < 1:
+        raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    check_writable(self)
+    with no_grad():
+        drawn: Any = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
+        drawn = drawn.neg_().log1p_().mul_(1 / math.log1p(-p)).ceil_().clamp_min_(1)
+    return overwrite(self, drawn, "Geometric")
+
+
+@method()
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of the exponential distribution with rate `lambd`.
+
+    Raises:
+        ShapeError: a rate that is not positive. AutogradError: the tensor must not be changed in place.
+    """
+    floating(self.dtype, "exponential_")
+    if not lambd > 0:
+        raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    check_writable(self)
+    with no_grad():
+        drawn = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
+        drawn = drawn.neg_().log1p_().mul_(-1 / lambd)
+    return overwrite(self, drawn, "Exponential")
+
+
+def _numpy(device: Any, generator: Generator | None) -> np.random.Generator:
+    """NumPy's generator for one call; a seed and the number of the call give the same numbers for every device."""
+    call = draw_from(device, generator, on_host=True)
+    return np.random.Generator(np.random.Philox(key=call["seed"], counter=[0, 0, call["offset"], 0]))
+
+
+@public(functional=False)
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers of the Poisson distributions with the rates in `input`; drawn on the host.
+
+    >>> import tritensor as torch
+    >>> torch.poisson(torch.zeros(2))
+    tensor([0., 0.])
+
+    Raises:
+        ShapeError: a negative rate, or NaN. DtypeError: rates that are not floating.
+    """
+    floating(input.dtype, "poisson")
+    rates = input.detach()._to_host().astype(np.float64)
+    if not (rates >= 0).all():
+        raise ShapeError("invalid Poisson rate, expected rate to be non-negative")
+    drawn = np.asarray(_numpy(input.device, generator).poisson(np.minimum(rates, 9e18)), np.float64)
+    return unmoved("PoissonBackward0", creation.place(drawn, input.device).to(input.dtype), input)  # type: ignore[no-any-return]
+
+
+@public(functional=False)
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many of `count` trials succeed with probability `prob`; the two broadcast. Drawn on the host.
+
+    >>> import tritensor as torch
+    >>> torch.binomial(torch.tensor([5.0, 5.0]), torch.tensor([0.0, 1.0]))
+    tensor([0., 5.])
+
+    Raises:
+        ValueError: dtypes that are not floating. DtypeError: two dtypes.
+    """
+    for name, each in (("count", count), ("prob", prob)):
+        if not each.dtype.is_floating_point:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {each.dtype.legacy}")
+    if count.dtype is not prob.dtype:
+        raise DtypeError(f"Found dtype {prob.dtype.legacy} but expected {count.dtype.legacy}")
+    shape = broadcast_shapes(tuple(count.shape), tuple(prob.shape))
+    trials, chances = (np.broadcast_to(each.detach()._to_host().astype(np.float64), shape) for each in (count, prob))
+    usable = np.clip(np.nan_to_num(trials), 0, 9e18).astype(np.int64)
+    drawn = _numpy(count.device, generator).binomial(usable, np.clip(np.nan_to_num(chances), 0, 1))
+    drawn = np.where((chances >= 1) & (trials > 0), trials, drawn)
+    drawn = np.where(np.isnan(chances) | np.isnan(trials), np.nan, drawn)
+    found = creation.place(drawn, count.device).to(count.dtype)
+    return underived("binomial", found, count, prob)  # type: ignore[no-any-return]

@@ -1,0 +1,3 @@
+"""Normalization, softmax and losses: functions of rows."""
+
+from __future__ import annotations

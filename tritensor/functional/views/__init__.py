@@ -1,0 +1,3 @@
+"""Views and copies: shapes, parts, joining, `to`."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Convolution, pooling, resampling, padding and spectra: functions of windows."""
+
+from __future__ import annotations

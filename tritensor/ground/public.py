@@ -1,0 +1,205 @@
+"""Public names, each written once, where its function or class is declared.
+
+    @public(method=True)
+    def flip(input, *dims): ...
+
+makes `tritensor.flip`, `tritensor.functional.flip` and `Tensor.flip`. The package and `functional` fill their
+namespaces from the tables here, and the type stubs are generated from them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
+
+__all__ = [
+    "FUNCTIONAL",
+    "PACKAGE",
+    "SPECIAL",
+    "ShownSignature",
+    "casts_of",
+    "guards_of",
+    "load_modules",
+    "method",
+    "methods_of",
+    "public",
+    "publish",
+]
+
+Declared = TypeVar("Declared", bound=Callable[..., Any])
+Member = TypeVar("Member")
+
+PACKAGE: dict[str, Any] = {}  # the names of tritensor, except its modules and constants
+FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
+SPECIAL: dict[str, Any] = {}  # the names that tritensor.special alone has
+_tensor: list[type] = []
+_guards: list[Callable[[Any, str, str], Any]] = []
+_casts: list[Callable[[Any, str], Any]] = []
+
+
+def methods_of(kind: type) -> None:
+    """Set the class that `method` adds members to. `tensor.py` calls it, because this module must not import Tensor."""
+    _tensor.append(kind)
+
+
+def guards_of(guarded: Declared) -> Declared:
+    """Set what makes the public form of a function of a tensor, from the function, a name and its module.
+
+    `arguments.py` calls it, because this module must not import the errors, of which some are public.
+    """
+    _guards.append(guarded)
+    return guarded
+
+
+def casts_of(casting: Declared) -> Declared:
+    """Set what lets autocast cast the inputs of a function; `autocasting.py` calls it, which needs Tensor."""
+    _casts.append(casting)
+    return casting
+
+
+def publish(name: str, value: Any, *, package: bool = True, functional: bool = True) -> None:
+    """Make `value` the public `name` of tritensor, of tritensor.functional, or of both.
+
+    Raises:
+        ValueError: the name is already public.
+    """
+    tables = [names for names, wanted in ((PACKAGE, package), (FUNCTIONAL, functional)) if wanted]
+    if any(name in names for names in tables):
+        raise ValueError(f"the public name {name!r} is declared twice")
+    for names in tables:
+        names[name] = value
+
+
+def public(
+    *aliases: str,
+    package: bool = True,
+    functional: bool = True,
+    method: bool = False,
+    in_place: Callable[[Any], Any] | None = None,
+    out: Callable[[Any], Any] | None = None,
+    guard: bool = True,
+) -> Callable[[Declared], Declared]:
+    """A decorator that makes a function or class public under its own name and under `aliases`.
+
+    Args:
+        package, functional: whether it is a name of tritensor and of tritensor.functional.
+        method: whether it is a method of Tensor too.
+        in_place: makes the in-place method `Tensor.name_` (`inplace.in_place_form`); None for no such method.
+        out: gives the function, not the method, the parameter `out` (`outputs.takes_out`); None for no such parameter.
+        guard: whether errors that nobody meant are explained in the namespaces' form (`arguments.guarded`), in which
+            functions that make tensors take the options of all such functions. Not for functions of which a call takes
+            about 1 us, and for those that warn about the line of their caller: they look at their input themselves.
+    """
+
+    def declare(declared: Declared) -> Declared:
+        listed = declared.__name__ if package or functional else f"linalg_{declared.__name__}"  # as PyTorch's operators
+        value = _casts[0](declared, listed) if _casts else declared
+        function = value if out is None else out(value)
+        for name in (value.__name__, *aliases):
+            shown = function
+            if out is None and guard and (_takes_a_tensor(declared) or _makes_a_tensor(declared)):
+                shown = _guards[0](value, name, "tritensor.functional" if functional else "tritensor")
+            publish(name, shown, package=package, functional=functional)
+            if method:
+                setattr(_tensor[0], name, value)
+            if in_place is not None:
+                _member(f"{name}_", in_place(value))
+        return function  # type: ignore[no-any-return]
+
+    return declare
+
+
+def _takes_a_tensor(function: Any) -> bool:
+    """Whether a function's first parameter is a tensor."""
+    code = getattr(function, "__code__", None)
+    first = code.co_varnames[0] if code is not None and code.co_argcount else ""
+    return bool(first) and function.__annotations__.get(first) == "Tensor"
+
+
+def _makes_a_tensor(function: Any) -> bool:
+    """Whether a function has a parameter for the device of what it makes, and one for the dtype."""
+    code = getattr(function, "__code__", None)
+    return code is not None and {"dtype", "device"} <= {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+
+
+def method(*names: str) -> Callable[[Member], Member]:
+    """A decorator that makes a function or property a member of Tensor, under its own name or the names passed."""
+
+    def declare(value: Any) -> Any:
+        for name in names or (value.__name__,):
+            _member(name, value)
+        return value
+
+    return declare
+
+
+# Methods that change their tensor and are functions too, as in PyTorch.
+_NAMES = """
+    abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh ceil clamp
+    clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put
+    lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal resize_as round rsqrt sigmoid sin
+    sinc sinh sqrt square tan tanh trunc xlogy zero"""
+_CHANGES = frozenset([f"{name}_" for name in _NAMES.split()])
+
+
+def _member(name: str, value: Any) -> None:
+    """Make `value` a method of Tensor, and a function where it is one of PyTorch's."""
+    setattr(_tensor[0], name, value)
+    if name in _CHANGES:
+
+        def form(input: Any, *args: Any, **named: Any) -> Any:
+            return value(input, *args, **named)
+
+        form.__name__ = form.__qualname__ = name
+        form.__doc__ = f"`Tensor.{name}`: {value.__doc__}"
+        form.__signature__ = inspect.signature(value)  # type: ignore[attr-defined]
+        form.__annotations__ = {"input": "Tensor"}
+        publish(name, _guards[0](form, name, "tritensor"), functional=False)
+
+
+class ShownSignature:
+    """The signature that `help`, editors and the stubs show: inputs called x and y get PyTorch's names for them."""
+
+    def __get__(self, operator: Any, owner: type) -> inspect.Signature:
+        if operator is None:
+            raise AttributeError("a class of operators has the signature of its constructor")
+        found: list[inspect.Parameter] = []
+        for name in operator.inputs:
+            shown = {"x": "input", "y": "other"}.get(name, name)
+            default = None if name in operator.optional else inspect.Parameter.empty
+            annotation = "Any" if found else "Tensor"
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            found.append(inspect.Parameter(shown, kind, default=default, annotation=annotation))
+        if operator.variadic:
+            found.append(inspect.Parameter("tensors", inspect.Parameter.VAR_POSITIONAL, annotation="Tensor"))
+        for name, value in operator.metadata.items():
+            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation="Any"))
+        result = "Tensor" if len(operator.outputs) == 1 else "tuple[Tensor, ...]"
+        return inspect.Signature(found, return_annotation=result)
+
+
+def load_modules(package: str, path: Sequence[str], skip: Collection[str] = ()) -> None:
+    """Import every module of a folder and of the folders in it, so that a file that is added there is found without
+    being listed anywhere.
+    """
+    (folder,) = path
+    if os.path.isdir(folder):
+        listed = sorted(os.listdir(folder))
+        names = [name[:-3] for name in listed if name.endswith(".py") and name != "__init__.py"]
+        folders = [
+            name for name in listed if "." not in name and os.path.exists(os.path.join(folder, name, "__init__.py"))
+        ]
+    else:  # in an archive; pkgutil takes 0.7 ms to import, of the 60 that all of tritensor takes
+        import pkgutil
+
+        found = [*pkgutil.iter_modules(path)]
+        names = [each.name for each in found if not each.ispkg]
+        folders = [each.name for each in found if each.ispkg]
+    for name in names:
+        if name not in skip:
+            __import__(f"{package}.{name}")
+    for name in folders:
+        if name not in skip:
+            load_modules(f"{package}.{name}", [os.path.join(folder, name)])

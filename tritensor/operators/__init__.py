@@ -1,0 +1,10 @@
+"""Operators: how they are declared, checked and called; in place, with `out=`, under autocast, inside of `vmap`.
+
+Other rooms import the names below from here.
+"""
+
+from __future__ import annotations
+
+from .operator import Dtypes, Operator, Shapes, copy_into, registry
+
+__all__ = ["Dtypes", "Operator", "Shapes", "copy_into", "registry"]

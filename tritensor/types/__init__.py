@@ -1,0 +1,3 @@
+"""The types of tensors: dtypes and their promotion, devices, shapes and strides, memory formats."""
+
+from __future__ import annotations
