@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor.casting import from_float32, to_float32
+from tritensor.host.copying import from_float32, to_float32
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 COPIES = 2  # of the 65,536 values: more than the number of elements from which the fast conversions are used

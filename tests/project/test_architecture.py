@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # level and from those of lower levels. Every import counts, those inside functions and under TYPE_CHECKING too.
 LADDER = [
     "errors settings version ground",
-    "types extents",
-    "host casting drivers",
+    "types",
+    "host drivers",
     "memory",
     "autograd",
     "tensors return_types",

@@ -6,12 +6,12 @@ from typing import Any
 
 from ..drivers import selection
 from ..errors import ArgumentError, explain
-from ..extents import MOST_DIMS
 from ..functional.creation.creation import full
 from ..ground.arguments import check_tensor
 from ..tensors import Tensor
 from ..types import devices, dtypes
 from ..types.dtypes import dtype
+from ..types.size import MOST_DIMS
 from .arrays import kept
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]

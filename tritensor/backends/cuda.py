@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..functional.attention_backends import ENABLED
+from ..functional.attention.attention import ENABLED
 from ..kernels.matmul import precision
 
 __all__ = [

@@ -16,6 +16,14 @@ _MOVED = {
     "operators": "autocasting function generators inplace outputs",
     "functional.random": "sampling",
 }
+# Modules of `functional` that are part of others.
+_MERGED = {
+    "choices": "functional.views.joining",
+    "gamma": "functional.elementwise.powers",
+    "gradcheck": "operators.gradcheck",
+    "properties": "functional.creation.predicates",
+    "uniqueness": "functional.indexing.search",
+}
 
 
 def answer_to_former_names() -> None:
@@ -26,6 +34,8 @@ def answer_to_former_names() -> None:
     for folder, names in _MOVED.items():
         for name in names.split():
             sys.modules.setdefault(f"{_PACKAGE}.{name}", sys.modules[f"{_PACKAGE}.{folder}.{name}"])
+    for name, full in _MERGED.items():
+        sys.modules.setdefault(f"{_FUNCTIONAL}.{name}", sys.modules[f"{_PACKAGE}.{full}"])
     for full, module in [*sys.modules.items()]:
         folder, _, name = full.rpartition(".")
         if folder.startswith(f"{_FUNCTIONAL}."):

@@ -21,8 +21,8 @@ import numpy as np
 from ..drivers import selection
 from ..drivers.allocator import Arena, Block
 from ..errors import DeviceError, ExchangeError, explain
-from ..extents import MOST_DIMS
 from ..types import dtypes, layout
+from ..types.size import MOST_DIMS
 from .array import DeviceArray
 from .buffer import Buffer
 

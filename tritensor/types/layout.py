@@ -13,8 +13,8 @@ from math import prod
 from typing import Any
 
 from ..errors import ArgumentError, RangeError, ShapeError, explain
-from ..extents import check_extents, check_rank
 from ..ground.arguments import whole
+from .size import check_extents, check_rank
 
 __all__ = [
     "NotViewable",

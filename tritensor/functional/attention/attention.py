@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...autograd.mode import no_grad
-from ...errors import DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
+from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
 from ...kernels.attention.family import attention, attention_weights, composed
@@ -17,10 +17,9 @@ from ...operators.generators import generator_of
 from ...tensors import Tensor
 from ...types import devices, layout
 from ...types.dtypes import bool_, float32, float64
-from ..attention_backends import ENABLED, is_fused
+from ..creation.predicates import result_type
 from ..elementwise.activations import dropout
 from ..matmul.linear_algebra import matmul
-from ..properties import result_type
 from ..reduction.reductions import norm
 from .attention_bias import CausalBias
 
@@ -216,3 +215,28 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
             length.clamp_min_(eps)
         units.append(x / length)
     return (units[0] * units[1]).sum(dim)
+
+
+ENABLED = dict.fromkeys(("cudnn", "flash", "mem_efficient", "math", "overrideable"), True)
+
+
+def is_fused(on_device: bool, fits: bool, differentiates_mask: bool) -> bool:
+    """Whether attention is computed by blocks.
+
+    Args:
+        fits: the kernels take its sizes. differentiates_mask: of which the gradient is not computed by blocks.
+
+    Raises:
+        DeviceError: nothing that is enabled can compute it.
+    """
+    fused = any(ENABLED[name] for name in (("flash", "mem_efficient", "cudnn") if on_device else ("flash",)))
+    if ENABLED["math"]:
+        return fused and fits
+    remedy = "enable math as well, with sdpa_kernel([SDPBackend.MATH, ...])"
+    if not fused:
+        fact = "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both "
+        raise DeviceError(explain(fact + "the math kernel and the fused kernels.", remedy=remedy))
+    if not fits or differentiates_mask:
+        why = "a mask that requires a gradient" if differentiates_mask else "keys or values wider than 256"
+        raise DeviceError(explain("No available kernel. Aborting execution.", f"not by blocks: {why}", remedy=remedy))
+    return True

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, DtypeError, NumberError, explain
-from ...extents import check_rank
 from ...ground.public import method, public
 from ...host.scalars import converted, single
 from ...kernels.bounds import bounds_at_host, within
@@ -21,10 +20,9 @@ from ...operators.outputs import MADE, takes_out
 from ...tensors import Tensor, blank, wrap
 from ...types import devices, dtypes, formats
 from ...types.layout import check_shape
-from ...types.size import Size
-from ..columns import read
+from ...types.size import Size, check_rank
 from .exchange import of_cuda_array
-from .refused_data import leaves, refusal
+from .refused_data import leaves, read, refusal
 from .strides import restrided, turned
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, DtypeError, ShapeError, explain, warn
-from ...extents import check_extents
 from ...ground.arguments import wrong_type
 from ...ground.public import public
 from ...host.scalars import converted, representable
@@ -19,6 +18,7 @@ from ...operators.rules import Number
 from ...tensors import Tensor
 from ...types import devices, dtypes
 from ...types.layout import integers
+from ...types.size import check_extents
 from .creation import fill, filled, finish, numpy_dtype, place
 
 _MISSING: Any = object()

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, explain, warn
-from ...extents import check_rank
 from ...kernels.indexing.family import check_bounds, mark_checked_range
 from ...kernels.indexing.host import indexed_shape
 from ...memory.lifted import Batched
 from ...tensors import Tensor
 from ...types import dtypes, layout
+from ...types.size import check_rank
 from ..creation import creation
 from ..views.joining import stack
 from ..views.views import basic_index

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...autograd.gradients import called
 from ...autograd.mode import no_grad
 from ...errors import ArgumentError, BoundsError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
-from ...extents import check_rank
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.bounds import beyond
@@ -14,6 +13,7 @@ from ...kernels.indexing.bags import bag
 from ...operators import registry
 from ...tensors import Tensor
 from ...types import dtypes
+from ...types.size import check_rank
 from ..creation import creation
 from ..creation.ranges import arange
 from ..views.joining import cat

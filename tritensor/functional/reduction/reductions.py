@@ -19,7 +19,7 @@ from ...operators.outputs import ELEMENTWISE, Into, into, takes_out
 from ...return_types import AminmaxResult, MaxResult, MinResult
 from ...tensors import Tensor
 from ...types import dtypes, layout
-from .. import complex_reductions
+from ..views.complex_views import real
 from .matrix_norms import check_norm_dtype, matrix_norm
 
 ndarray = np.ndarray
@@ -57,7 +57,7 @@ def _freedom(
 
 def _spread(name: str, input: Tensor, arguments: dict[str, Any]) -> Tensor:
     if isinstance(input, Tensor) and input.is_complex():
-        return complex_reductions.spread(name, input, **arguments)
+        return _complex_spread(name, input, **arguments)
     found: Tensor = (sums.var if name == "var" else sums.std).reduce(input, **arguments)
     return found
 
@@ -147,7 +147,7 @@ def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
     tensor(1000.6932)
     """
     if isinstance(input, Tensor) and input.is_complex():
-        return complex_reductions.logsumexp(input, no_dims(dim), as_flag("logsumexp", keepdim))
+        return _complex_logsumexp(input, no_dims(dim), as_flag("logsumexp", keepdim))
     found: Tensor = sums.logsumexp.reduce(input, no_dims(dim), as_flag("logsumexp", keepdim))
     return found
 
@@ -320,3 +320,30 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
 
 def _refuse_size(target: tuple[int, ...], shape: tuple[int, ...]) -> None:
     raise ShapeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+
+
+def _complex_spread(name: str, input: Tensor, dim: Any, keepdim: bool, correction: float) -> Tensor:
+    """The variance ("var") of complex numbers or its root ("std"): real, the mean squared distance from the mean."""
+    dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
+    left = reduced_count(input._data.shape, dims) - correction
+    apart = input - input.mean(dim, True)
+    distance = (apart - apart.mean(dim, True)).abs()  # the second time for what the mean was rounded by
+    squares = (distance * distance).sum(dim, keepdim)
+    found = squares / (left if left > 0 else 0)
+    if name == "std":
+        flat, where = found == 0, registry["where"]
+        found = where(flat, found, where(flat, 1, found).sqrt())  # where it is 0, so is its gradient
+    return called(f"{name.capitalize()}Backward0", found)  # type: ignore[no-any-return]
+
+
+def _complex_logsumexp(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """Of complex numbers log(sum(exp(x))); the largest real part is taken out first."""
+    dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
+    if input.numel() == 0:
+        found = input.exp().sum(dim, keepdim).log()
+    else:
+        top = registry["amax"](real(input.detach()), dim=dims, keepdim=True)
+        top = registry["where"](top.isinf(), 0, top)
+        found = (input - top).exp().sum(dim, keepdim).log()
+        found = found + (top if keepdim else top.squeeze(dims))
+    return called("LogsumexpBackward0", found)  # type: ignore[no-any-return]

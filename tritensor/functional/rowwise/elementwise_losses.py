@@ -13,8 +13,8 @@ from ...kernels.elementwise import errors
 from ...tensors import Tensor
 from ...types.dtypes import bool_, dtype
 from ..creation.likeness import ones_like
+from ..creation.predicates import result_type
 from ..elementwise.activations import logsigmoid, softplus
-from ..properties import result_type
 from .reduced import OTHER_SIZE, check_both, check_floating, loss, reduced, reduction_named, reduction_of
 
 

@@ -15,7 +15,6 @@ from ...kernels.rowwise.rms_norm import rms_norm as _rms_norm
 from ...operators.rules import compute_dtype
 from ...tensors import Tensor
 from ...types.dtypes import FLOATING, dtype, finfo, of_argument
-from .. import complex_reductions
 from ..creation.likeness import empty_like, zeros_like
 from ..views.view_operators import standing_alone
 
@@ -170,7 +169,7 @@ def rms_norm(
     input_shape = tuple(input._data.shape)
     _check_normalized(shape, input_shape, weight=weight)
     if input.is_complex():
-        return complex_reductions.rms_norm(input, len(shape), weight, eps)
+        return _complex_rms_norm(input, len(shape), weight, eps)
     width = prod(shape)
     if eps is None:
         eps = finfo(compute_dtype(input.dtype)).eps if input.dtype.is_floating_point else 0.0
@@ -231,3 +230,11 @@ def _along(name: str, input: Tensor, dim: Any, others: dict[str, Any]) -> int:
         )
         dim = 0 if input.ndim in (0, 1, 3) else 1
     return dim
+
+
+def _complex_rms_norm(input: Tensor, dims: int, weight: Tensor | None, eps: float | None) -> Tensor:
+    """The last `dims` dimensions over the root of the mean of their squares, which are complex."""
+    added = finfo(input.dtype).eps if eps is None else eps
+    squares = (input * input).mean(tuple(range(-dims, 0)), True) + added
+    found = input * squares.rsqrt()
+    return found if weight is None else (found * weight).to(input.dtype)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ...autograd.gradients import called
 from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
-from ...extents import check_extents
 from ...ground.arguments import whole
 from ...ground.public import method, public
 from ...operators import registry
@@ -20,6 +19,7 @@ from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
 from ...types.formats import contiguous_format
 from ...types.layout import integers
+from ...types.size import check_extents
 from ..creation import ranges
 from ..indexing.indexing import index_select
 from .joining import cat, stack

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, RangeError, ShapeError, explain
-from ...extents import check_extents, check_rank
 from ...ground.arguments import check_tensor, check_tensors, whole
 from ...ground.public import method, public
 from ...host.copying import LARGE
@@ -19,6 +18,7 @@ from ...memory.array import DeviceArray
 from ...tensors import Tensor
 from ...types import dtypes, layout
 from ...types.layout import integers
+from ...types.size import check_extents, check_rank
 from .view_operators import (
     View,
     _expand,

@@ -9,10 +9,10 @@ from typing import Any
 from ...autograd.levels import followed
 from ...errors import ArgumentError, ShapeError, explain
 from ...ground.arguments import check_tensor, whole
+from ...ground.composing import declare
 from ...kernels.window.convolution import convolution, convolution_transposed
 from ...kernels.window.geometry import forward_size, same_padding, transposed_size
 from ...tensors import Tensor
-from ..dimensions import declare
 from ..matmul.linear_algebra import fused_activation
 
 __all__ = ["convolve", "convolve_transposed", "numbers"]

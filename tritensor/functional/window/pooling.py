@@ -13,13 +13,13 @@ from ...autograd.gradients import called
 from ...autograd.levels import followed
 from ...errors import ShapeError
 from ...ground.arguments import check_tensor
+from ...ground.composing import declare
 from ...kernels.window import pooling
 from ...kernels.window.resampling import resampled
 from ...kernels.window.resampling_maps import Map, rule
 from ...tensors import Tensor
 from ...types.dtypes import FLOATING, INTEGER, int64
 from ..creation import creation
-from ..dimensions import declare
 from ..elementwise.activations import relu
 from .pooling_arguments import (
     INDEXED,

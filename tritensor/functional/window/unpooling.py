@@ -10,13 +10,13 @@ from ...autograd.gradients import called, constant_in
 from ...autograd.mode import no_grad
 from ...errors import DtypeError, RangeError, ShapeError, explain
 from ...ground.arguments import check_tensor
+from ...ground.composing import declare
 from ...kernels.indexing.family import check_bounds, gather, scatter
 from ...kernels.window.pooling import at_places
 from ...tensors import Tensor
 from ...types.dtypes import int64
 from ...types.formats import channels_last, suggested
 from ..creation import creation, ranges
-from ..dimensions import declare
 from ..random.draws import rand
 from ..views.view_operators import standing_alone
 from .pooling_arguments import check_dtype, floating, list_of, sizes_of

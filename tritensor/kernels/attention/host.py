@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...casting import converted
+from ...host.copying import converted
 from ...host.threads import in_pieces
 from ...types import layout
 from ..matmul.host import places

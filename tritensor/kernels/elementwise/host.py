@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...casting import converted, from_float32
 from ...host.blocks import in_blocks
-from ...host.copying import cast, in_rows
+from ...host.copying import cast, converted, from_float32, in_rows
 from ...host.threads import in_pieces
 from ...types.layout import broadcast_shapes
 

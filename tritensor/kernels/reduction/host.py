@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...casting import converted
+from ...host.copying import converted
 from ...host.threads import blas_on_one_thread, dot, in_pieces
 from ..scratch import ones, scratch
 

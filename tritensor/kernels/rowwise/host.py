@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...casting import converted, from_float32
+from ...host.copying import converted, from_float32
 from ...host.threads import ALONE, blas_on_one_thread, dot, in_pieces
 from ..reduction.host import Grid, far_off, row_dots, row_sums
 from ..scratch import ones, scratch

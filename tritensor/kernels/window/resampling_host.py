@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...casting import from_float32, to_float32
+from ...host.copying import from_float32, to_float32
 from ...host.threads import in_pieces
 from .resampling_maps import Map, Table, table
 

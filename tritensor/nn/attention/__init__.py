@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...functional.attention_backends import ENABLED
+from ...functional.attention.attention import ENABLED
 from . import bias
 
 __all__ = ["SDPBackend", "bias", "sdpa_kernel"]
