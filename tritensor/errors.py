@@ -28,8 +28,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .ground.public import public
-
 __all__ = [
     "ArgumentError",
     "AutogradError",
@@ -71,7 +69,6 @@ class DeviceMismatchError(TritensorError, RuntimeError):
     """The tensors of one call are on different devices."""
 
 
-@public(functional=False)
 class OutOfMemoryError(TritensorError, RuntimeError):
     """A device has too little free memory for an allocation."""
 

@@ -9,6 +9,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn
+from tritensor.functional.matmul import distances
 from tritensor.nn import functional as F
 
 POINTS = [[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]
@@ -154,7 +155,7 @@ def test_distances_are_differentiated_twice() -> None:
 
 
 def test_blocks_of_distances_are_joined(monkeypatch) -> None:
-    monkeypatch.setattr("tritensor.functional.matmul.distances._BLOCK", 4)
+    monkeypatch.setattr(distances, "_BLOCK", 4)
     x = torch.tensor(POINTS)
     assert torch.cdist(x, x, 1).tolist() == [[0, 7, 1], [7, 0, 6], [1, 6, 0]]
 

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from ..autograd.mode import no_grad
 from ..drivers import active
 from ..errors import explain, warn
 from ..functional.creation.creation import full
 from ..kernels.optimizer.scaling import unscale, update
-from ..optim import Optimizer
 from ..tensors import Tensor
 from ..types.devices import device
 from ..types.dtypes import float16, float32, int32
 
 __all__ = ["GradScaler", "OptState"]
+
+
+class Optimizer(Protocol):
+    """What a scaler uses of an optimizer."""
+
+    param_groups: list[dict[str, Any]]
+
+    step: Any
 
 
 class OptState(Enum):

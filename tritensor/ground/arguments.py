@@ -7,8 +7,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import ArgumentError, ShapeError, TritensorError, explain, warn
-from .public import guards_of
+from ..errors import ArgumentError, OutOfMemoryError, ShapeError, TritensorError, explain, warn
+from .public import guards_of, publish
 
 __all__ = [
     "UNBOUND",
@@ -26,6 +26,8 @@ __all__ = [
     "whole",
     "wrong_type",
 ]
+
+publish("OutOfMemoryError", OutOfMemoryError, functional=False)
 
 # What Python and NumPy raise where an argument is of a kind that a function does not look for.
 UNEXPECTED = (AttributeError, TypeError, ValueError, OverflowError)

@@ -47,7 +47,7 @@ def methods_of(kind: type) -> None:
 def guards_of(guarded: Declared) -> Declared:
     """Set what makes the public form of a function of a tensor, from the function, a name and its module.
 
-    `arguments.py` calls it, because this module must not import the errors, of which some are public.
+    `arguments.py` calls it, which imports this module to publish an error.
     """
     _guards.append(guarded)
     return guarded

@@ -9,16 +9,19 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .. import autograd
 from ..autograd.forward_ad import joined
 from ..autograd.levels import aligned, below, enter, innermost, leave, primal_of, tangent_of
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, Slot, record
 from ..errors import ArgumentError, AutogradError
-from ..functional.creation.creation import zeros
+from ..memory import buffer
 from ..memory.lifted import Level, Lifted, open_levels
-from ..tensors import Tensor
-from ..types import dtypes
+from ..tensors import Tensor, wrap
+from ..types import devices, dtypes
+from .operator import copy_into
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
@@ -140,7 +143,7 @@ class _Backward(Gradient):
         gradients = [gradient] if node.outputs == 1 else list(gradient)
         if self.ctx.materialize_grads:
             gradients = [
-                zeros(form[0], dtype=form[1], device=form[2]) if value is None and form is not None else value
+                _zeros(*form) if value is None and form is not None else value
                 for value, form in zip(gradients, self.outputs, strict=True)
             ]
         own = self.function.vjp is not Function.vjp
@@ -174,6 +177,15 @@ class _Backward(Gradient):
                     ) from None
             wanted.append(part if part is None or part.dtype is dtype else part.to(dtype))
         return wanted
+
+
+def _zeros(shape: tuple[int, ...], dtype: dtypes.dtype, device: devices.device) -> Tensor:
+    """A tensor of zeros; the functions that make such are of a room above."""
+    if device is devices.cpu:
+        return wrap(np.zeros(shape, dtype.numpy))
+    data = buffer.empty(shape, dtype.numpy, device)
+    copy_into(data, 0)
+    return wrap(data)
 
 
 class VmapInfo(NamedTuple):
@@ -385,7 +397,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             made = backward(ctx, *gradients)
         if not (recording.enabled and any(isinstance(each, Tensor) and each._needs for each in gradients)):
             return made
-        several = _Once.apply(zeros(1, requires_grad=True), *(made if isinstance(made, tuple) else (made,)))
+        leaf = _zeros((1,), dtypes.get_default_dtype(), devices.cpu).requires_grad_()
+        several = _Once.apply(leaf, *(made if isinstance(made, tuple) else (made,)))
         return several if isinstance(made, tuple) else several[0]
 
     return once
