@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,24 +22,28 @@ import tritensor
 PACKAGE = Path(tritensor.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
 
-# The rooms of the package, lowest first: a folder or a module at the top imports from its own room, from rooms of its
-# level and from those of lower levels. Every import counts, those inside functions and under TYPE_CHECKING too.
-LADDER = [
-    "errors settings version ground",
-    "types",
-    "host drivers",
-    "memory",
-    "autograd",
-    "tensors return_types",
-    "runtime",
-    "operators kernels functional",
-    "linalg random special masked func backends",
-    "fft signal nn optim amp utils distributed serialization cpu cuda distributions",
-    "array_api vision sklearn hub accelerator compiler jit onnx multiprocessing testing pytest_plugin",
-    "scripts",
-    "__init__ __main__",
-]
-LEVELS = {room: level for level, rooms in enumerate(LADDER) for room in rooms.split()}
+# The rooms of the package, lowest first: folders, of which each imports from itself and from those before it. Every
+# import counts, those inside functions and under TYPE_CHECKING too, and those by `import_module`.
+ROOMS = (
+    "ground types host drivers memory autograd tensors runtime operators kernels functional linalg func cuda "
+    "distributed utils nn optim serialization vision"
+)
+# The doors: modules and small folders that stand where PyTorch, Python or a user's import looks for them. Each is
+# listed after the highest room that it imports from, and the rooms after that one may import it.
+DOORS = {
+    "": "errors settings version compiler jit multiprocessing onnx",
+    "drivers": "pytest_plugin",
+    "tensors": "return_types testing",
+    "functional": "amp backends cpu fft masked random signal special",
+    "linalg": "array_api",
+    "cuda": "accelerator scripts",
+    "nn": "distributions",
+    "optim": "sklearn",
+    "serialization": "hub",
+    "vision": "__init__ __main__",
+}
+LEVELS = {room: 2 * level for level, room in enumerate(ROOMS.split(), 1)}
+LEVELS |= {door: LEVELS.get(room, 0) + 1 for room, doors in DOORS.items() for door in doors.split()}
 
 
 def module_name(path: Path) -> str:
@@ -49,6 +54,17 @@ def module_name(path: Path) -> str:
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 MODULES_OF_THE_PACKAGE = {module_name(path) for path in FILES}
+
+
+def named(call: ast.Call, package: tuple[str, ...]) -> set[str]:
+    """What `import_module("tritensor.name")` or `import_module(".name", __package__)` imports."""
+    name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else ""
+    if not isinstance(name, str) or not name.startswith((".", "tritensor")):
+        return set()
+    bare = name.lstrip(".")
+    above = package[: len(package) - (len(name) - len(bare)) + 1]
+    parts = [*above, *bare.split(".")] if bare != name else bare.split(".")[1:]
+    return {".".join(parts)}
 
 
 @cache
@@ -70,28 +86,21 @@ def imports(path: Path) -> frozenset[str]:
             for alias in node.names:
                 full = ".".join([*parts, alias.name])
                 found.add(full if full in MODULES_OF_THE_PACKAGE else ".".join(parts))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            found |= named(node, package)
     return frozenset(name or "__init__" for name in found)
 
 
-def test_every_room_stands_in_the_ladder() -> None:
-    rooms = {module_name(path).split(".")[0] for path in FILES}
-    assert rooms == LEVELS.keys()
+def room_of(name: str) -> str:
+    """The room or door in which a module is."""
+    return name.partition(".")[0]
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_name)
-def test_imports_go_down_the_ladder(path: Path) -> None:
-    own = LEVELS[module_name(path).split(".")[0]]
-    above = sorted(name for name in imports(path) if LEVELS[name.split(".")[0]] > own)
-    assert not above, f"{module_name(path)} (level {own}) imports {above} from above"
-
-
-def test_no_file_imports_itself_by_way_of_others() -> None:
-    """A file that names a submodule of a folder does not count as importing the folder's `__init__`."""
-    graph = {module_name(path): imports(path) for path in FILES}
+def circles(graph: dict[str, set[str]] | dict[str, frozenset[str]]) -> Iterator[str]:
+    """The first circle that is met on the way down from each name."""
     finished: set[str] = set()
 
     def circle(name: str, way: tuple[str, ...]) -> tuple[str, ...]:
-        """The first circle that is met on the way down from a module."""
         if name in way:
             return (*way[way.index(name) :], name)
         if name in finished:
@@ -103,7 +112,63 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
         return ()
 
     for name in graph:
-        assert not (found := circle(name, ())), "a circle of imports: " + " -> ".join(found)
+        if found := circle(name, ()):
+            yield " -> ".join(found)
+
+
+def test_every_room_and_door_is_listed() -> None:
+    assert {room_of(module_name(path)) for path in FILES} == LEVELS.keys()
+    rooms = ROOMS.split()
+    assert len(rooms) == 20 and all((PACKAGE / room / "__init__.py").is_file() for room in rooms)
+
+
+def test_imports_by_name_count() -> None:
+    call = ast.parse('importlib.import_module("tritensor.array_api")').body[0]
+    inside = ast.parse('import_module("..linalg.norms", __package__)').body[0]
+    assert isinstance(call, ast.Expr) and isinstance(call.value, ast.Call)
+    assert isinstance(inside, ast.Expr) and isinstance(inside.value, ast.Call)
+    assert named(call.value, ("functional", "views")) == {"array_api"}
+    assert named(inside.value, ("functional",)) == {"linalg.norms"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_imports_go_down_the_ladder(path: Path) -> None:
+    own = LEVELS[room_of(module_name(path))]
+    above = sorted(name for name in imports(path) if LEVELS[room_of(name)] > own)
+    assert not above, f"{module_name(path)} (level {own}) imports {above} from above"
+
+
+def test_no_room_or_door_imports_itself_by_way_of_others() -> None:
+    graph: dict[str, set[str]] = {room: set() for room in LEVELS}
+    for path in FILES:
+        own = room_of(module_name(path))
+        graph[own] |= {room_of(name) for name in imports(path)} - {own}
+    assert [*circles(graph)] == []
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    """A file that names a submodule of a folder does not count as importing the folder's `__init__`."""
+    assert [*circles({module_name(path): imports(path) for path in FILES})] == []
+
+
+FAMILIES = {path.parent.name for path in (PACKAGE / "kernels").glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize("folder", sorted((PACKAGE / "functional").glob("*/")), ids=lambda folder: folder.name)
+def test_a_folder_of_functions_is_that_of_a_family(folder: Path) -> None:
+    """It has the name of a family of kernels, or is one of two that make and view tensors; and it imports kernels of
+    that family and of at most two others.
+    """
+    if folder.name == "__pycache__":
+        return
+    assert folder.name in FAMILIES | {"creation", "views"}
+    used = {name.split(".")[1] for path in folder.glob("*.py") for name in imports(path) if name.startswith("kernels.")}
+    others = sorted(used & FAMILIES - {folder.name})
+    assert len(others) <= 2, f"functional/{folder.name} imports kernels of {others}"
+
+
+def test_no_function_stands_outside_of_the_folders() -> None:
+    assert [path.name for path in (PACKAGE / "functional").glob("*.py")] == ["__init__.py"]
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=module_name)
