@@ -41,9 +41,9 @@ import numpy as np
 
 from .. import autograd
 from ..autograd.graph import GraphNode
-from ..return_types import MaxResult, MedianResult, MinResult, NanmedianResult
 from ..types import devices, dtypes
 from ..types.size import Size as Size
+from .results import MaxResult, MedianResult, MinResult, NanmedianResult
 {imports}
 {aliases}
 def wrap(data: Any) -> Tensor: ...
@@ -74,8 +74,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from ..return_types import MaxResult, MedianResult, MinResult, NanmedianResult
 from ..tensors import Tensor
+from ..tensors.results import MaxResult, MedianResult, MinResult, NanmedianResult
 from ..types import dtypes
 '''
 
@@ -92,7 +92,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from .return_types import MaxResult, MedianResult, MinResult, NanmedianResult
+from .tensors.results import MaxResult, MedianResult, MinResult, NanmedianResult
 from .types import dtypes
 '''
 
@@ -160,7 +160,10 @@ class Signatures:
             found = getattr(function, "__globals__", {}).get(name)
             home = str(getattr(found, "__module__", ""))
             if inspect.ismodule(found) and name == "return_types":
-                self.imports.add("from tritensor import return_types")
+                door = "tritensor.tensors import results as return_types"  # which imports that of the Tensor
+                self.imports.add(f"from {door if self.method else 'tritensor import return_types'}")
+            elif home == "tritensor.return_types":
+                self.imports.add(f"from tritensor.tensors.results import {name}")
             elif hasattr(found, "_fields") or home.startswith("tritensor.drivers."):
                 self.imports.add(f"from {home} import {name}")
             else:

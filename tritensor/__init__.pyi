@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from .return_types import MaxResult, MedianResult, MinResult, NanmedianResult
+from .tensors.results import MaxResult, MedianResult, MinResult, NanmedianResult
 from .types import dtypes
 from . import accelerator as accelerator
 from . import amp as amp

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from ..return_types import MaxResult, MedianResult, MinResult, NanmedianResult
 from ..tensors import Tensor
+from ..tensors.results import MaxResult, MedianResult, MinResult, NanmedianResult
 from ..types import dtypes
 from ..kernels.matmul.precision import get_float32_matmul_precision as get_float32_matmul_precision
 from ..kernels.matmul.precision import set_float32_matmul_precision as set_float32_matmul_precision
@@ -167,15 +167,15 @@ from tritensor.functional.matmul.linear_algebra import mm as mm
 from tritensor.functional.matmul.products import chain_matmul as chain_matmul
 from tritensor.functional.matmul.products import trace as trace
 from tritensor.functional.matmul.subscripts import einsum as einsum
-from tritensor.return_types import AminmaxResult
-from tritensor.return_types import CummaxResult
-from tritensor.return_types import CumminResult
-from tritensor.return_types import FrexpResult
-from tritensor.return_types import HistogramResult
-from tritensor.return_types import KthvalueResult
-from tritensor.return_types import ModeResult
-from tritensor.return_types import SortResult
-from tritensor.return_types import TopkResult
+from tritensor.tensors.results import AminmaxResult
+from tritensor.tensors.results import CummaxResult
+from tritensor.tensors.results import CumminResult
+from tritensor.tensors.results import FrexpResult
+from tritensor.tensors.results import HistogramResult
+from tritensor.tensors.results import KthvalueResult
+from tritensor.tensors.results import ModeResult
+from tritensor.tensors.results import SortResult
+from tritensor.tensors.results import TopkResult
 
 __all__ = [
     "_segment_reduce",

@@ -9,20 +9,20 @@ import numpy as np
 
 from .. import autograd
 from ..autograd.graph import GraphNode
-from ..return_types import MaxResult, MedianResult, MinResult, NanmedianResult
 from ..types import devices, dtypes
 from ..types.size import Size as Size
-from tritensor import return_types
+from .results import MaxResult, MedianResult, MinResult, NanmedianResult
 from tritensor.drivers.streams import Stream
-from tritensor.return_types import AminmaxResult
-from tritensor.return_types import CummaxResult
-from tritensor.return_types import CumminResult
-from tritensor.return_types import FrexpResult
-from tritensor.return_types import HistogramResult
-from tritensor.return_types import KthvalueResult
-from tritensor.return_types import ModeResult
-from tritensor.return_types import SortResult
-from tritensor.return_types import TopkResult
+from tritensor.tensors import results as return_types
+from tritensor.tensors.results import AminmaxResult
+from tritensor.tensors.results import CummaxResult
+from tritensor.tensors.results import CumminResult
+from tritensor.tensors.results import FrexpResult
+from tritensor.tensors.results import HistogramResult
+from tritensor.tensors.results import KthvalueResult
+from tritensor.tensors.results import ModeResult
+from tritensor.tensors.results import SortResult
+from tritensor.tensors.results import TopkResult
 
 _Bool = bool
 _Int = int

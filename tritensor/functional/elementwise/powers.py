@@ -14,8 +14,8 @@ from ...kernels.elementwise import arithmetic, gamma_functions, scales, signs
 from ...operators.inplace import in_place, in_place_form
 from ...operators.outputs import ELEMENTWISE, Into, takes_out
 from ...operators.rules import FLOAT, Number
-from ...return_types import FrexpResult
 from ...tensors import Tensor
+from ...tensors.results import FrexpResult
 from ...types import dtypes
 from .pointwise import sub
 

@@ -16,8 +16,8 @@ from ...kernels.elementwise.arithmetic import where
 from ...kernels.indexing.family import check_bounds, value_range
 from ...kernels.indexing.searching import searchsorted as search
 from ...operators.outputs import takes_out
-from ...return_types import HistogramddResult, HistogramResult
 from ...tensors import Tensor, wrap
+from ...tensors.results import HistogramddResult, HistogramResult
 from ...types import dtypes
 from ..creation.ranges import linspace
 

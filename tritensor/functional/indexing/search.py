@@ -18,8 +18,8 @@ from ...kernels.indexing.searching import searchsorted
 from ...kernels.indexing.sorting import extremes
 from ...kernels.indexing.sorting import sort as sort_operator
 from ...operators.outputs import Into, takes_out
-from ...return_types import SortResult, TopkResult
 from ...tensors import Tensor, wrap
+from ...tensors.results import SortResult, TopkResult
 from ...types import dtypes, layout
 from ...types.dtypes import common
 from ..views.joining import cat

@@ -19,8 +19,8 @@ from ...kernels.reduction import extremes
 from ...kernels.reduction.family import refuse_empty
 from ...kernels.reduction.functions import as_flag, as_one_dim
 from ...operators.outputs import SAME, takes_out
-from ...return_types import KthvalueResult, MedianResult, ModeResult, NanmedianResult
 from ...tensors import Tensor, wrap
+from ...tensors.results import KthvalueResult, MedianResult, ModeResult, NanmedianResult
 from ...types import dtypes, layout
 from ..indexing.search import in_order, sort
 

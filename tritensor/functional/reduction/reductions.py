@@ -16,8 +16,8 @@ from ...kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, n
 from ...kernels.reduction.host import reduced_count
 from ...operators import registry
 from ...operators.outputs import ELEMENTWISE, Into, into, takes_out
-from ...return_types import AminmaxResult, MaxResult, MinResult
 from ...tensors import Tensor
+from ...tensors.results import AminmaxResult, MaxResult, MinResult
 from ...types import dtypes, layout
 from ..views.complex_views import real
 from .matrix_norms import check_norm_dtype, matrix_norm

@@ -11,8 +11,8 @@ from ...kernels.reduction import running
 from ...kernels.reduction.functions import as_one_dim, keywords
 from ...operators.inplace import in_place_form
 from ...operators.outputs import COMPUTED, SAME, takes_out
-from ...return_types import CummaxResult, CumminResult
 from ...tensors import Tensor
+from ...tensors.results import CummaxResult, CumminResult
 
 
 def _dim(name: str, input: Any, dim: Any, others: dict[str, Any]) -> Any:
