@@ -188,9 +188,7 @@ def load_modules(package: str, path: Sequence[str], skip: Collection[str] = ()) 
     if os.path.isdir(folder):
         listed = sorted(os.listdir(folder))
         names = [name[:-3] for name in listed if name.endswith(".py") and name != "__init__.py"]
-        folders = [
-            name for name in listed if "." not in name and os.path.exists(os.path.join(folder, name, "__init__.py"))
-        ]
+        folders = [name for name in listed if "." not in name and os.path.exists(f"{folder}/{name}/__init__.py")]
     else:  # in an archive; pkgutil takes 0.7 ms to import, of the 60 that all of tritensor takes
         import pkgutil
 
