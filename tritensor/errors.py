@@ -155,11 +155,11 @@ def explain(first: str, *facts: str, remedy: str | None = None) -> str:
     >>> print(explain("Expected all tensors to be on the same device", "x is on cpu", remedy="move it with .to()"))
     Expected all tensors to be on the same device
       x is on cpu
-      To mend it: move it with .to()
+      Fix: move it with .to()
     """
     lines = [first, *(f"  {fact}" for fact in facts if fact)]
     if remedy:
-        lines.append(f"  To mend it: {remedy}")
+        lines.append(f"  Fix: {remedy}")
     return "\n".join(lines)
 
 

@@ -295,7 +295,7 @@ def test_what_is_missing_is_said(monkeypatch):
 
 def test_nccl_wants_gpus(monkeypatch):
     monkeypatch.setattr(nccl, "active", lambda: None)
-    with pytest.raises(RuntimeError, match=r"ProcessGroupNCCL is only supported with GPUs, no GPUs found!\n  To mend"):
+    with pytest.raises(RuntimeError, match=r"ProcessGroupNCCL is only supported with GPUs, no GPUs found!\n  Fix: "):
         dist.init_process_group("nccl")
     monkeypatch.undo()
     with cuda.simulate(), pytest.raises(DistError, match=r"the devices are simulated(.|\n)*\"mpi\""):

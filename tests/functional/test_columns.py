@@ -59,7 +59,7 @@ def test_python_numbers_in_a_column_are_those_of_a_list() -> None:
         (np.array([1, None], object), r"dtype of NoneType\n  the Column has an element None"),
         (
             np.array([{}], object),
-            r"dtype of dict\n  .* \{\}, and a tensor has numbers only\n  To mend it: give it numbers",
+            r"dtype of dict\n  .* \{\}, and a tensor has numbers only\n  Fix: give it numbers",
         ),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_nan_of_a_plain_column_is_a_number() -> None:
 
 
 def test_from_numpy_says_what_takes_a_column() -> None:
-    with pytest.raises(TypeError, match=r"expected np\.ndarray \(got Column\)\n  To mend it: as_tensor takes it"):
+    with pytest.raises(TypeError, match=r"expected np\.ndarray \(got Column\)\n  Fix: as_tensor takes it"):
         torch.from_numpy(Column([1]))
     with pytest.raises(TypeError, match=r"expected np\.ndarray \(got list\)$"):
         torch.from_numpy([1])

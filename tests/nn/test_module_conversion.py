@@ -164,7 +164,7 @@ def test_to_names_what_it_leaves_behind(two_devices):
         assert f"  {path} shape" in text
     assert "0.known" not in text
     assert "0.alias" not in text
-    assert text.splitlines()[-1].startswith("  To mend it: register")
+    assert text.splitlines()[-1].startswith("  Fix: register")
     assert caught[0].filename == __file__
     for call in (lambda: model.cpu().cuda(), lambda: model.cpu().to("cuda", torch.float64)):
         with pytest.warns(UserWarning, match="behind") as caught:

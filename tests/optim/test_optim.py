@@ -230,7 +230,7 @@ def test_named_parameters():
     [
         (lambda: optim.SGD([], lr=1), ValueError, "optimizer got an empty parameter list"),
         (lambda: optim.SGD(W, lr=1), TypeError, "params argument given to the optimizer should be an iterable of"),
-        (lambda: optim.Adam(None), TypeError, "'NoneType' object is not iterable\n  To mend it: pass an iterable of"),
+        (lambda: optim.Adam(None), TypeError, "'NoneType' object is not iterable\n  Fix: pass an iterable of"),
         (lambda: optim.SGD([1], lr=1), TypeError, "optimizer can only optimize Tensors, but one of the params is int"),
         (lambda: optim.SGD([{"params": {W}}]), TypeError, "optimizer parameters need to be organized in ordered"),
         (lambda: optim.SGD([W * 2]), ValueError, "can't optimize a non-leaf Tensor"),

@@ -54,7 +54,7 @@ def test_a_missing_folder(tmp_path, monkeypatch, name, relative):
     path = os.path.join("absent", name) if relative else tmp_path / "absent" / name
     note = refusal(path, FileNotFoundError)
     assert f"save: there is no folder {os.path.realpath('absent')}" in note
-    assert "To mend it: make it with os.makedirs" in note
+    assert "Fix: make it with os.makedirs" in note
     assert os.listdir(tmp_path) == []
 
 
@@ -69,7 +69,7 @@ def test_a_file_in_place_of_a_folder(tmp_path, name):
 def test_a_folder_that_may_not_be_written(unwritable, name):
     note = refusal(os.path.join(unwritable, name), PermissionError)
     assert f"save: no file can be made in the folder {os.path.realpath(unwritable)}" in note
-    assert "To mend it: make the folder writable, or save to another" in note
+    assert "Fix: make the folder writable, or save to another" in note
     assert os.listdir(unwritable) == []
 
 

@@ -56,7 +56,7 @@ def test_what_cannot_be_captured_is_named_with_its_remedy(work, name):
     lines = str(raised.value).splitlines()
     assert lines[1].startswith(f"  {name}: ")
     assert re.match(r"  at .*test_captures_refused\.py:\d+", lines[2])
-    assert lines[-1].startswith("  To mend it: ")
+    assert lines[-1].startswith("  Fix: ")
     # the capture has ended, and everything works as before
     assert not cuda.is_current_stream_capturing()
     with pytest.raises(DeviceError, match=r"^Called CUDAGraph::replay without a preceding successful capture"):
