@@ -42,7 +42,7 @@ TRANSFORMS: tuple[Known, ...] = (
     Known(
         "Masks of what a Function with a `vmap` of its own returns",
         REFUSED,
-        r"dynamic shape. Attempted to vmap over aten::nonzero",
+        r"dynamic shape. Attempted to vmap over (aten::)?nonzero",
         "Its samples may differ, so they choose no places, also where all of them have the same argument.",
         "torch.func.jacrev(torch.func.jacfwd(lambda x: F.apply(x)[F.apply(x) > 0]))(x)",
         program=r"(?s)def vmap\(.*_Turn\.apply",

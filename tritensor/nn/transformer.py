@@ -189,7 +189,7 @@ class TransformerEncoder(_Stack):
         encoder_layer: what is copied, with its weights.
         norm: a module for the result.
         enable_nested_tensor: let padded positions be zero before the norm, in evaluation without gradients and where
-            only `src_key_padding_mask` is given, as in PyTorch. A warning says which layers do not do that.
+            only `src_key_padding_mask` is given, as in PyTorch. A warning names what in a layer prevents it.
         mask_check: only if each sequence is padded at its end.
     """
 
@@ -202,11 +202,17 @@ class TransformerEncoder(_Stack):
         mask_check: bool = True,
     ) -> None:
         super().__init__(encoder_layer, num_layers, norm)
-        reason = _not_nested(encoder_layer)
+        reason = _padding_stays(encoder_layer)
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
         self.use_nested_tensor = enable_nested_tensor and not reason
         if enable_nested_tensor and reason:
-            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}")
+            warn(
+                explain(
+                    "enable_nested_tensor is True, but padded positions will not be set to zero in evaluation",
+                    f"encoder_layer{reason}",
+                    remedy="pass enable_nested_tensor=False, which gives the same results",
+                )
+            )
 
     def forward(
         self,
@@ -238,21 +244,20 @@ class TransformerEncoder(_Stack):
         return None if unaligned else padded
 
 
-def _not_nested(layer: Any) -> str:
-    """Why PyTorch does not leave out padded positions, empty if it does."""
+def _padding_stays(layer: Any) -> str:
+    """Names the first property of a layer for which PyTorch does not set padded positions to zero; empty if none."""
     if not isinstance(layer, TransformerEncoderLayer):
-        return " was not TransformerEncoderLayer"
+        return " is not a TransformerEncoderLayer"
     attention, activation = layer.self_attn, layer.activation
-    advice = "(use batch_first for better inference performance)"
     reasons = {
-        ".norm_first was True": layer.norm_first,
-        f".self_attn.batch_first was not True{advice}": not attention.batch_first,
-        ".self_attn._qkv_same_embed_dim was not True": not attention._qkv_same_embed_dim,
-        ".self_attn was passed bias=False": attention.in_proj_bias is None,
-        ".activation_relu_or_gelu was not True": not (
+        ".norm_first is True": layer.norm_first,
+        ".self_attn.batch_first is False": not attention.batch_first,
+        ".self_attn has keys or values of another size than queries": not attention._qkv_same_embed_dim,
+        ".self_attn has no bias": attention.in_proj_bias is None,
+        ".activation is neither relu nor gelu": not (
             activation in (F.relu, F.gelu) or isinstance(activation, (ReLU, GELU))
         ),
-        ".norm1.eps was not equal to encoder_layer.norm2.eps": layer.norm1.eps != layer.norm2.eps,
+        ".norm1.eps differs from that of norm2": layer.norm1.eps != layer.norm2.eps,
         ".self_attn.num_heads is odd": attention.num_heads % 2,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

@@ -354,7 +354,7 @@ def _as_strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], of
 def _(grad: Tensor, size: Any, shape: Any, strides: Any, offset: int, own: Any) -> Tensor:
     """Through the memory: what the view read is added up there, and what several elements share is shared out.
 
-    PyTorch's as_strided_backward, https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/FunctionsManual.cpp
+    The formula is as_strided_backward in PyTorch's torch/csrc/autograd/FunctionsManual.cpp.
     """
     (first, last), (low, high) = layout.span(size, own, 0), layout.span(shape, strides, offset)
     dense = layout.is_contiguous(size, own)

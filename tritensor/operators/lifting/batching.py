@@ -88,8 +88,11 @@ def _loop(batch: Batch) -> tuple[Any, ...]:
     """A call for each sample."""
     name = batch.operator.name
     warn(
-        f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. Please "
-        "file us an issue on GitHub so that we can prioritize its implementation."
+        explain(
+            f"There is a performance drop because {name}() has no batching rule",
+            f"vmap runs it {batch.size} times, once for each sample",
+            remedy=f"call {name}() outside of vmap, on the whole batch, where its time matters",
+        )
     )
     if not batch.size:
         raise ShapeError(explain(f"vmap: {name}() has no batching rule, and a batch of no samples has no result"))
