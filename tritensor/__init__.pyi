@@ -1202,11 +1202,11 @@ __all__ = [
 ]
 
 def abs_(input: Tensor) -> Tensor:
-    """`Tensor.abs_`: The magnitude of x."""
+    """`Tensor.abs_`: The absolute value of each element; of a complex number its magnitude."""
 def acos_(input: Tensor) -> Tensor:
-    """`Tensor.acos_`: The angle in [0, pi] whose cosine is x."""
+    """`Tensor.acos_`: The arccosine (inverse cosine) of x, in [0, pi]."""
 def acosh_(input: Tensor) -> Tensor:
-    """`Tensor.acosh_`: The number at or above 0 whose hyperbolic cosine is x."""
+    """`Tensor.acosh_`: The inverse hyperbolic cosine of x, which is not negative."""
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
 def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -1220,29 +1220,29 @@ def alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
 def arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
 def arccos_(input: Tensor) -> Tensor:
-    """`Tensor.arccos_`: The angle in [0, pi] whose cosine is x."""
+    """`Tensor.arccos_`: The arccosine (inverse cosine) of x, in [0, pi]."""
 def arccosh_(input: Tensor) -> Tensor:
-    """`Tensor.arccosh_`: The number at or above 0 whose hyperbolic cosine is x."""
+    """`Tensor.arccosh_`: The inverse hyperbolic cosine of x, which is not negative."""
 def arcsin_(input: Tensor) -> Tensor:
-    """`Tensor.arcsin_`: The angle in [-pi/2, pi/2] whose sine is x."""
+    """`Tensor.arcsin_`: The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
 def arcsinh_(input: Tensor) -> Tensor:
-    """`Tensor.arcsinh_`: The number whose hyperbolic sine is x."""
+    """`Tensor.arcsinh_`: The inverse hyperbolic sine of x."""
 def arctan_(input: Tensor) -> Tensor:
-    """`Tensor.arctan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
+    """`Tensor.arctan_`: The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
 def arctanh_(input: Tensor) -> Tensor:
-    """`Tensor.arctanh_`: The number whose hyperbolic tangent is x."""
+    """`Tensor.arctanh_`: The inverse hyperbolic tangent of x."""
 def as_strided_(self: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
     """`Tensor.as_strided_`: `as_strided` of the tensor itself, whose memory it keeps."""
 def as_strided_copy(input: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `as_strided` gives, which shares no memory with it."""
 def asin_(input: Tensor) -> Tensor:
-    """`Tensor.asin_`: The angle in [-pi/2, pi/2] whose sine is x."""
+    """`Tensor.asin_`: The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
 def asinh_(input: Tensor) -> Tensor:
-    """`Tensor.asinh_`: The number whose hyperbolic sine is x."""
+    """`Tensor.asinh_`: The inverse hyperbolic sine of x."""
 def atan_(input: Tensor) -> Tensor:
-    """`Tensor.atan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
+    """`Tensor.atan_`: The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
 def atanh_(input: Tensor) -> Tensor:
-    """`Tensor.atanh_`: The number whose hyperbolic tangent is x."""
+    """`Tensor.atanh_`: The inverse hyperbolic tangent of x."""
 @overload
 def atleast_1d(tensor: Tensor, /) -> Tensor:
     """The tensor, or all of several or of a list, with 1 dimensions at least: one without dimensions becomes a vector."""
@@ -1262,13 +1262,14 @@ def atleast_3d(tensor: Tensor, /) -> Tensor:
 def atleast_3d(*tensors: Any) -> tuple[Tensor, ...]:
     """The tensor, or all of several or of a list, with 3 dimensions at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
 def bernoulli(input: Tensor, p: _float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
-    """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
+    """Draws Bernoulli numbers: 1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in its
+    dtype."""
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = 'mean') -> Tensor:
-    """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
+    """Binary cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
 def ceil_(input: Tensor) -> Tensor:
-    """`Tensor.ceil_`: The smallest integer that is not below x."""
+    """`Tensor.ceil_`: Rounds up: the smallest integer that is not below x."""
 def celu(input: Tensor, alpha: _float = 1.0) -> Tensor:
-    """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
+    """Applies CELU: input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
 def cholesky(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
 def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -1278,9 +1279,9 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: 
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`Tensor.clamp_`: `clamp` in the tensor's own memory."""
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
-    """`Tensor.clamp_max_`: x, and `max` where x is above it."""
+    """`Tensor.clamp_max_`: Clamps x from above: x, and `max` where x is above it."""
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
-    """`Tensor.clamp_min_`: x, and `min` where x is below it."""
+    """`Tensor.clamp_min_`: Clamps x from below: x, and `min` where x is below it."""
 def clip_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`Tensor.clip_`: `clamp` in the tensor's own memory."""
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1292,9 +1293,11 @@ def cos_(input: Tensor) -> Tensor:
 def cosh_(input: Tensor) -> Tensor:
     """`Tensor.cosh_`: The hyperbolic cosine of x."""
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, reduction: str = 'mean') -> Tensor:
-    """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
+    """The cosine embedding loss: 1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for
+    others (-1)."""
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[_int], target_lengths: Tensor | Sequence[_int], blank: _int = 0, reduction: str = 'mean', zero_infinity: _bool = False) -> Tensor:
-    """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels."""
+    """The connectionist temporal classification loss: the negative logarithm of the probability that steps of class
+    probabilities spell a sequence of labels."""
 def deg2rad_(input: Tensor) -> Tensor:
     """`Tensor.deg2rad_`: `deg2rad` in the tensor's own memory."""
 def detach_(input: Tensor) -> Tensor:
@@ -1316,11 +1319,11 @@ def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, 
 def erf_(input: Tensor) -> Tensor:
     """`Tensor.erf_`: The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
 def erfc_(input: Tensor) -> Tensor:
-    """`Tensor.erfc_`: 1 - erf(x), exact where erf(x) is close to 1."""
+    """`Tensor.erfc_`: The complementary error function: 1 - erf(x), exact where erf(x) is close to 1."""
 def exp2_(input: Tensor) -> Tensor:
     """`Tensor.exp2_`: 2 to the power x."""
 def exp_(input: Tensor) -> Tensor:
-    """`Tensor.exp_`: e to the power x."""
+    """`Tensor.exp_`: The exponential of each element: e to the power x."""
 def expand_copy(input: Tensor, *sizes: Any, size: Any = None, implicit: _bool = False, out: Tensor | None = None) -> Tensor:
     """A copy of what `expand` gives, which shares no memory with it."""
 def expm1_(input: Tensor) -> Tensor:
@@ -1338,11 +1341,11 @@ def feature_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
 def fill_(self: Tensor, value: Any) -> Tensor:
     """`Tensor.fill_`: Write one number to every element."""
 def fix_(input: Tensor) -> Tensor:
-    """`Tensor.fix_`: x without its fraction."""
+    """`Tensor.fix_`: Truncates toward zero: x without its fraction."""
 def floor_(input: Tensor) -> Tensor:
-    """`Tensor.floor_`: The largest integer that is not above x."""
+    """`Tensor.floor_`: Rounds down: the largest integer that is not above x."""
 def frac_(input: Tensor) -> Tensor:
-    """`Tensor.frac_`: The fraction of x, with its sign."""
+    """`Tensor.frac_`: The fractional part of x, with its sign."""
 def frobenius_norm(input: Tensor, dim: Any, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.vector_norm` along one dimension or two."""
 def full(size: Sequence[_int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
@@ -1366,7 +1369,8 @@ def gru(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 def gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
     """One step of `nn.GRUCell`: the new states."""
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: str = 'mean') -> Tensor:
-    """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
+    """The hinge embedding loss: the distances `input` of pairs that are alike (target 1), max(0, margin - input) of
+    others (-1)."""
 def i0_(input: Tensor) -> Tensor:
     """`Tensor.i0_`: The modified Bessel function of the first kind and order 0."""
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1376,11 +1380,11 @@ def is_distributed(input: Tensor) -> _bool:
 def is_inference(input: Tensor) -> _bool:
     """False: no tensor is inference here."""
 def is_nonzero(input: Tensor) -> _bool:
-    """Whether the only element is not zero."""
+    """True if the only element is not zero."""
 def is_same_size(input: Tensor, other: Tensor) -> _bool:
-    """Whether both have the same shape."""
+    """True if both have the same shape."""
 def is_signed(input: Tensor) -> _bool:
-    """Whether the dtype can hold negative numbers."""
+    """True if the dtype can hold negative numbers."""
 def kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: _bool = False) -> Tensor:
     """`functional.kl_div` without the mean over rows, and without its warning."""
 def lcm_(input: Tensor, other: Tensor) -> Tensor:
@@ -1392,7 +1396,7 @@ def linspace(start: Any, end: Any, steps: _int, *, dtype: Any = None, device: An
 def log10_(input: Tensor) -> Tensor:
     """`Tensor.log10_`: The logarithm of x to base 10."""
 def log1p_(input: Tensor) -> Tensor:
-    """`Tensor.log1p_`: log(1 + x), exact near 0."""
+    """`Tensor.log1p_`: The natural logarithm of 1 + x, exact near 0."""
 def log2_(input: Tensor) -> Tensor:
     """`Tensor.log2_`: The logarithm of x to base 2."""
 def log_(input: Tensor) -> Tensor:
@@ -1410,7 +1414,8 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor |
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Any = None) -> return_types.lu_unpack:
     """P, L and U of `linalg.lu_factor`; empty those of the data or of the pivots that are not to be unpacked."""
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, reduction: str = 'mean') -> Tensor:
-    """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
+    """The margin ranking loss, max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1)
+    or the second (-1)."""
 def matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
     """`linalg.matrix_power`."""
 def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False) -> Tensor:
@@ -1430,9 +1435,9 @@ def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Ten
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
 def neg_(input: Tensor) -> Tensor:
-    """`Tensor.neg_`: -x."""
+    """`Tensor.neg_`: The negative of each element: -x."""
 def negative_(input: Tensor) -> Tensor:
-    """`Tensor.negative_`: -x."""
+    """`Tensor.negative_`: The negative of each element: -x."""
 def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
 def nuclear_norm(input: Tensor, dim: Any = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -1464,7 +1469,7 @@ def randperm(n: _int, *, generator: Any = None, dtype: Any = None, device: Any =
 def range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch."""
 def reciprocal_(input: Tensor) -> Tensor:
-    """`Tensor.reciprocal_`: 1 / x."""
+    """`Tensor.reciprocal_`: The reciprocal of each element: 1 / x."""
 def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = ...) -> Tensor:
     """`Tensor.resize_as_`: `resize_` to the size of another tensor."""
 def rnn_relu(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
@@ -1478,15 +1483,17 @@ def rnn_tanh_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tens
 def round_(input: Tensor, *, decimals: _int = 0) -> Tensor:
     """`Tensor.round_`: `round` in the tensor's own memory."""
 def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, *, generator: Any = None) -> Tensor:
-    """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
+    """Randomized leaky ReLU: input where it is positive, else times a slope; while training one for each element, drawn
+    from lower to upper."""
 def rsqrt_(input: Tensor) -> Tensor:
-    """`Tensor.rsqrt_`: 1 / sqrt(x)."""
+    """`Tensor.rsqrt_`: The reciprocal of the square root of each element: 1 / sqrt(x)."""
 def select_copy(input: Tensor, dim: _int, index: _int, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `select` gives, which shares no memory with it."""
 def selu(input: Tensor) -> Tensor:
-    """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
+    """Applies SELU: 1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are
+    kept."""
 def sigmoid_(input: Tensor) -> Tensor:
-    """`Tensor.sigmoid_`: 1 / (1 + exp(-x))."""
+    """`Tensor.sigmoid_`: The logistic sigmoid: 1 / (1 + exp(-x))."""
 def sin_(input: Tensor) -> Tensor:
     """`Tensor.sin_`: The sine of x."""
 def sinc_(input: Tensor) -> Tensor:
@@ -1504,7 +1511,7 @@ def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[_int], dim: _int 
 def sqrt_(input: Tensor) -> Tensor:
     """`Tensor.sqrt_`: The square root of x."""
 def square_(input: Tensor) -> Tensor:
-    """`Tensor.square_`: x * x."""
+    """`Tensor.square_`: The square of each element: x * x."""
 def squeeze_copy(input: Tensor, dim: _int | Sequence[_int] | None = None, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `squeeze` gives, which shares no memory with it."""
 def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> return_types.svd:
@@ -1518,15 +1525,17 @@ def tan_(input: Tensor) -> Tensor:
 def tanh_(input: Tensor) -> Tensor:
     """`Tensor.tanh_`: The hyperbolic tangent of x."""
 def threshold(input: Tensor, threshold: _float, value: _float, *, out: Tensor | None = None) -> Tensor:
-    """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
+    """Thresholds each element: input where it is above `threshold`, else `value`; both are cut to integers where input
+    has them."""
 def transpose_copy(input: Tensor, dim0: Any, dim1: Any = None, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `transpose` gives, which shares no memory with it."""
 def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> return_types.triangular_solve:
     """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2, eps: _float = 1e-06, swap: _bool = False, reduction: str = 'mean') -> Tensor:
-    """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
+    """The triplet margin loss: max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the
+    difference + eps."""
 def trunc_(input: Tensor) -> Tensor:
-    """`Tensor.trunc_`: x without its fraction."""
+    """`Tensor.trunc_`: Truncates toward zero: x without its fraction."""
 def unbind_copy(input: Tensor, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """A copy of what `unbind` gives, which shares no memory with it."""
 def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Tensor | None = None) -> Tensor:

@@ -1,4 +1,5 @@
-"""What programs say to PyTorch's compilers. Every program runs as Python here, so these return what they are passed."""
+"""`torch.compiler`: the calls that programs make to PyTorch's compilers. Every program runs as Python here, so these
+return what they are passed."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class ExchangeError(TritensorError, BufferError, ValueError):
 
 
 class InterfaceError(TritensorError, AttributeError):
-    """What a tensor on this device does not have, so that `hasattr` is False."""
+    """An attribute that a tensor on this device does not have, so that `hasattr` is False."""
 
 
 class NumberError(TritensorError, OverflowError):

@@ -205,7 +205,7 @@ def _extreme_place(name: str) -> Any:
         return found.to(dtypes.of_argument(dtype) or input.dtype)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"Where the {'large' if name == 'argmax' else 'small'}st element that is not masked out is."
+    made.__doc__ = f"The index of the {'large' if name == 'argmax' else 'small'}st element that is not masked out."
     return made
 
 
@@ -213,7 +213,7 @@ argmax, argmin = _extreme_place("argmax"), _extreme_place("argmin")
 
 
 def _count(input: Tensor, dim: Any, keepdim: bool, mask: Any) -> Any:
-    """How many elements are not masked out."""
+    """The number of elements that are not masked out."""
     held = input.new_ones(input.shape, dtype=dtypes.bool_) if mask is None else _spread(input, mask)
     return functional.sum(held, _dims(dim, input.ndim), keepdim)
 

@@ -36,9 +36,9 @@ def amax(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype:
 def amin(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The smallest element."""
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """Where the largest element that is not masked out is."""
+    """The index of the largest element that is not masked out."""
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """Where the smallst element that is not masked out is."""
+    """The index of the smallst element that is not masked out."""
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The products of the elements up to each place."""
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:

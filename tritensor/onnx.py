@@ -1,4 +1,4 @@
-"""What models ask of `torch.onnx` while they run. There is no export."""
+"""`torch.onnx`: the calls that models make while they run. There is no export."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _split(groups: np.ndarray, fraction: float, random: np.random.RandomState) -
 
 
 class _NeuralNet(BaseEstimator):
-    """What both estimators do; they differ in how targets are read, and in what outputs mean."""
+    """The base of both estimators, which differ in how targets are read, and in what outputs mean."""
 
     def __init__(
         self,

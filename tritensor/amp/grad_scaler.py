@@ -20,7 +20,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class Optimizer(Protocol):
-    """What a scaler uses of an optimizer."""
+    """The part of an optimizer's interface that a scaler uses."""
 
     param_groups: list[dict[str, Any]]
 
@@ -28,7 +28,7 @@ class Optimizer(Protocol):
 
 
 class OptState(Enum):
-    """What was done with an optimizer since the last `update`."""
+    """The steps taken with an optimizer since the last `update`."""
 
     READY = 0
     UNSCALED = 1
@@ -269,7 +269,7 @@ class GradScaler:
         return self._init_scale if self._scale is None else float(self._scale.item())
 
     def get_growth_factor(self) -> float:
-        """What the scale is multiplied by when it grows."""
+        """The factor that the scale is multiplied by when it grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -277,7 +277,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by after a step that was skipped."""
+        """The factor that the scale is multiplied by after a step that was skipped."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
@@ -298,7 +298,7 @@ class GradScaler:
         return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
 
     def is_enabled(self) -> bool:
-        """Whether it scales."""
+        """True if it scales."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:

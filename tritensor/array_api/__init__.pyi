@@ -189,13 +189,13 @@ def Array(*data: Any) -> Tensor:
 def astype(x: Tensor, dtype: dtype, /, *, copy: _bool = True, device: Any = None) -> Tensor:
     """The elements of `x` converted to `dtype`, on `device` or its own; `x` itself only with `copy=False`."""
 def can_cast(from_: Any, to: dtype, /) -> _bool:
-    """Whether every element of a dtype, or of a tensor's, is one of dtype `to` by the rules of promotion."""
+    """True if every element of a dtype, or of a tensor's, is one of dtype `to` by the rules of promotion."""
 def finfo(type: dtype | Tensor, /) -> dtypes.finfo:
     """The limits and the precision of a floating dtype, or of a tensor's; its `dtype` is that of the (real) numbers."""
 def iinfo(type: dtype | Tensor, /) -> dtypes.iinfo:
     """The limits of an integer dtype, or of a tensor's."""
 def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> _bool:
-    """Whether a dtype is `kind`: a dtype, the standard's name for a kind ("integral", ...), or one of several of these."""
+    """True if a dtype is `kind`: a dtype, the standard's name for a kind ("integral", ...), or one of several of these."""
 def result_type(*arrays_and_dtypes: Tensor | dtype | complex) -> dtype:
     """The dtype that tensors (whatever their number of dimensions), dtypes and Python numbers promote to."""
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
@@ -263,23 +263,23 @@ def zeros(shape: int | Sequence[int], *, dtype: dtype | None = None, device: dev
 def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
     """Zeros with the shape, dtype and device of `input`, and its order of the dimensions in memory."""
 def abs(x: Tensor, /) -> Tensor:
-    """The magnitude of x."""
+    """The absolute value of each element; of a complex number its magnitude."""
 def acos(x: Tensor, /) -> Tensor:
-    """The angle in [0, pi] whose cosine is x."""
+    """The arccosine (inverse cosine) of x, in [0, pi]."""
 def acosh(x: Tensor, /) -> Tensor:
-    """The number at or above 0 whose hyperbolic cosine is x."""
+    """The inverse hyperbolic cosine of x, which is not negative."""
 def asin(x: Tensor, /) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is x."""
+    """The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
 def asinh(x: Tensor, /) -> Tensor:
-    """The number whose hyperbolic sine is x."""
+    """The inverse hyperbolic sine of x."""
 def atan(x: Tensor, /) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is x."""
+    """The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
 def atanh(x: Tensor, /) -> Tensor:
-    """The number whose hyperbolic tangent is x."""
+    """The inverse hyperbolic tangent of x."""
 def bitwise_invert(x: Tensor, /) -> Tensor:
-    """The bits that x does not have; for booleans, not x."""
+    """The bitwise NOT: the bits that x does not have; for booleans, not x."""
 def ceil(x: Tensor, /) -> Tensor:
-    """The smallest integer that is not below x."""
+    """Rounds up: the smallest integer that is not below x."""
 def conj(x: Tensor, /) -> Tensor:
     """The conjugate of a complex tensor, in new memory; a real tensor itself."""
 def cos(x: Tensor, /) -> Tensor:
@@ -287,43 +287,43 @@ def cos(x: Tensor, /) -> Tensor:
 def cosh(x: Tensor, /) -> Tensor:
     """The hyperbolic cosine of x."""
 def exp(x: Tensor, /) -> Tensor:
-    """e to the power x."""
+    """The exponential of each element: e to the power x."""
 def expm1(x: Tensor, /) -> Tensor:
     """exp(x) - 1, exact near 0."""
 def floor(x: Tensor, /) -> Tensor:
-    """The largest integer that is not above x."""
+    """Rounds down: the largest integer that is not above x."""
 def imag(x: Tensor, /) -> Tensor:
     """The imaginary parts, a view."""
 def isfinite(x: Tensor, /) -> Tensor:
-    """Whether x is neither infinite nor NaN."""
+    """Tests each element: True where x is neither infinite nor NaN."""
 def isinf(x: Tensor, /) -> Tensor:
-    """Whether x is infinite."""
+    """Tests each element: True where x is infinite."""
 def isnan(x: Tensor, /) -> Tensor:
-    """Whether x is NaN."""
+    """Tests each element: True where x is NaN."""
 def log(x: Tensor, /) -> Tensor:
     """The natural logarithm of x."""
 def log10(x: Tensor, /) -> Tensor:
     """The logarithm of x to base 10."""
 def log1p(x: Tensor, /) -> Tensor:
-    """log(1 + x), exact near 0."""
+    """The natural logarithm of 1 + x, exact near 0."""
 def log2(x: Tensor, /) -> Tensor:
     """The logarithm of x to base 2."""
 def logical_not(x: Tensor, /) -> Tensor:
-    """Whether x is 0."""
+    """The logical NOT: True where x is 0."""
 def negative(x: Tensor, /) -> Tensor:
-    """-x."""
+    """The negative of each element: -x."""
 def positive(x: Tensor, /) -> Tensor:
     """input itself."""
 def real(x: Tensor, /) -> Tensor:
     """The real parts, a view; a real tensor itself."""
 def reciprocal(x: Tensor, /) -> Tensor:
-    """1 / x."""
+    """The reciprocal of each element: 1 / x."""
 def round(x: Tensor, /) -> Tensor:
     """The nearest integer, of two the even one; the parts of complex numbers are rounded each."""
 def sign(x: Tensor, /) -> Tensor:
     """-1, 0 or 1, and NaN for NaN; x / abs(x) for complex numbers."""
 def signbit(x: Tensor, /) -> Tensor:
-    """Whether x is negative, or a negative zero."""
+    """Tests the sign bit: True where x is negative, or a negative zero."""
 def sin(x: Tensor, /) -> Tensor:
     """The sine of x."""
 def sinh(x: Tensor, /) -> Tensor:
@@ -331,69 +331,69 @@ def sinh(x: Tensor, /) -> Tensor:
 def sqrt(x: Tensor, /) -> Tensor:
     """The square root of x."""
 def square(x: Tensor, /) -> Tensor:
-    """x * x."""
+    """The square of each element: x * x."""
 def tan(x: Tensor, /) -> Tensor:
     """The tangent of x."""
 def tanh(x: Tensor, /) -> Tensor:
     """The hyperbolic tangent of x."""
 def trunc(x: Tensor, /) -> Tensor:
-    """x without its fraction."""
+    """Truncates toward zero: x without its fraction."""
 def add(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """input + alpha * other."""
+    """Adds `other`, scaled by `alpha`, to `input`: input + alpha * other."""
 def atan2(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """The angle of the point (y, x), where the first operand is the height."""
+    """The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height."""
 def bitwise_and(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """The bits that x and y both have."""
+    """The bitwise AND: the bits that x and y both have."""
 def bitwise_left_shift(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """The bits of x, moved up by y places."""
 def bitwise_or(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """The bits that x or y has."""
+    """The bitwise OR: the bits that x or y has."""
 def bitwise_right_shift(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """The bits of x, moved down by y places; the sign stays."""
 def bitwise_xor(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """The bits that one of x and y has."""
+    """The bitwise XOR: the bits that one of x and y has."""
 def copysign(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """The magnitude of x with the sign of y, which a zero has too."""
 def divide(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
+    """Divides input by other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
 def equal(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """x == y."""
+    """Compares element by element: x == y."""
 def floor_divide(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """The largest integer that is not above x1 / x2; infinite if that is, where PyTorch's is NaN."""
 def greater(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """x > y."""
+    """Compares element by element: x > y."""
 def greater_equal(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """x >= y."""
+    """Compares element by element: x >= y."""
 def hypot(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """sqrt(x * x + y * y), without overflow."""
+    """The hypotenuse of a right triangle: sqrt(x * x + y * y), without overflow."""
 def less(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """x < y."""
+    """Compares element by element: x < y."""
 def less_equal(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """x <= y."""
+    """Compares element by element: x <= y."""
 def logaddexp(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """log(exp(x) + exp(y)), without overflow."""
+    """The logarithm of the sum of exponentials: log(exp(x) + exp(y)), without overflow."""
 def logical_and(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """Whether x and y both differ from 0."""
+    """The logical AND: True where x and y both differ from 0."""
 def logical_or(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """Whether x or y differs from 0."""
+    """The logical OR: True where x or y differs from 0."""
 def logical_xor(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """Whether one of x and y differs from 0, and one does not."""
+    """The logical XOR: True where one of x and y differs from 0, and one does not."""
 def maximum(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """The larger of x and y; NaN if either is."""
+    """The elementwise maximum of x and y; NaN if either is."""
 def minimum(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """The smaller of x and y; NaN if either is."""
+    """The elementwise minimum of x and y; NaN if either is."""
 def multiply(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """x * y."""
+    """Multiplies x and y element by element."""
 def nextafter(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """The next number after x towards y."""
 def not_equal(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """x != y."""
+    """Compares element by element: x != y."""
 def pow(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+    """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
 def remainder(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """What x1 leaves when divided by x2, with the sign of x2, which a 0 has too."""
+    """The remainder of x1 divided by x2, with the sign of x2, which a 0 has too."""
 def subtract(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """input - alpha * other; the errors are those of `add`."""
+    """Subtracts `other`, scaled by `alpha`, from `input`; the errors are those of `add`."""
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """x with the elements below `min` and above `max` replaced by these, in the dtype of x."""
 def all(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: _bool = False) -> Any:

@@ -60,12 +60,12 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 
 
 def can_cast(from_: Any, to: dtype, /) -> bool:
-    """Whether every element of a dtype, or of a tensor's, is one of dtype `to` by the rules of promotion."""
+    """True if every element of a dtype, or of a tensor's, is one of dtype `to` by the rules of promotion."""
     return dtypes.PROMOTION.get((getattr(from_, "dtype", from_), to)) is to
 
 
 def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
-    """Whether a dtype is `kind`: a dtype, the standard's name for a kind ("integral", ...), or one of several of these.
+    """True if a dtype is `kind`: a dtype, the standard's name for a kind ("integral", ...), or one of several of these.
 
     Raises:
         ValueError: `kind` is another text. ArgumentError: `dtype` is none of tritensor's, such as one of NumPy.
@@ -103,7 +103,7 @@ class Info:
     """`__array_namespace_info__()`: which devices and dtypes there are, and what is supported."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Whether masks may index and shapes may depend on elements, and the most dimensions of an array."""
+        """True if masks may index and shapes may depend on elements, and the most dimensions of an array."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MOST_DIMS}
 
     def default_device(self) -> devices.device:

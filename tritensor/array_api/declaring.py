@@ -1,4 +1,4 @@
-"""How the functions of the namespace are declared: by tables of their signatures and what computes them."""
+"""Declares the functions of the namespace, from tables of their signatures and of the functions that compute them."""
 
 from __future__ import annotations
 

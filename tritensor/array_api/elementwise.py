@@ -52,7 +52,7 @@ def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def _remainder(x1: Tensor, x2: Tensor) -> Tensor:
-    """What x1 leaves when divided by x2, with the sign of x2, which a 0 has too."""
+    """The remainder of x1 divided by x2, with the sign of x2, which a 0 has too."""
     found = functional.remainder(x1, x2)
     if found.dtype.category < dtypes.FLOATING:
         return found

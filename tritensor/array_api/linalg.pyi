@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 def cholesky(x: Tensor, /, *, upper: Any = False) -> Tensor:
-    """The lower triangular L of A = L L^H, for positive-definite A; with `upper` its adjoint."""
+    """The Cholesky decomposition: the lower triangular L of A = L L^H, for positive-definite A; with `upper` its
+    adjoint."""
 def cross(x1: Tensor | complex, x2: Tensor | complex, /, *, axis: int | tuple[int, ...] | None = -1) -> Any:
     """The cross products of vectors of three elements along an axis, in the common dtype."""
 def det(x: Tensor, /) -> Tensor:
@@ -64,13 +65,13 @@ def outer(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """The pseudoinverses of matrices; singular values up to `rtol` times the greatest count as 0."""
 def qr(x: Tensor, /, *, mode: Any = 'reduced') -> Any:
-    """Q, of orthonormal columns, and the upper triangular R of A = Q R."""
+    """The QR decomposition: Q, of orthonormal columns, and the upper triangular R of A = Q R."""
 def slogdet(x: Tensor, /) -> Any:
     """The signs of the determinants (of complex ones their directions) and the logarithms of their absolute values."""
 def solve(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """The solution of `x1 @ solution = x2`; `x2` is a vector if it has one axis, else matrices."""
 def svd(x: Tensor, /, *, full_matrices: Any = True) -> Any:
-    """U, the singular values S in falling order, and V^H of A = U diag(S) V^H, for A of shape (..., m, n)."""
+    """The singular value decomposition A = U diag(S) V^H: U, S in falling order, and V^H, for A of shape (..., m, n)."""
 def svdvals(x: Tensor, /) -> Tensor:
     """The singular values of matrices, in falling order."""
 def tensordot(x1: Tensor | complex, x2: Tensor | complex, /, *, axes: int | Sequence[Any] | None = 2) -> Tensor:

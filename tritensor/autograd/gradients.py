@@ -325,7 +325,7 @@ def unknown(operator: Any, result: Any, inputs: Sequence[Any]) -> None:
 
 
 def is_written(x: Any) -> bool:
-    """Whether a tensor that requires grad may go to `out=`: in PyTorch the results of some functions do."""
+    """True if a tensor that requires grad may go to `out=`: in PyTorch the results of some functions do."""
     backward = getattr(x._node, "backward", None)
     return isinstance(backward, Underived) and backward.name == NOT_IMPLEMENTED
 

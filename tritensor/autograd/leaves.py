@@ -1,4 +1,4 @@
-"""What a backward pass does at a leaf: it adds up contributions, runs hooks, and accumulates into `.grad`.
+"""The end of a backward pass at a leaf: it adds up contributions, runs hooks, and accumulates into `.grad`.
 
 Contributions are arrays or tensors; hooks and `.grad` get tensors. Like the tape, this module uses tensors through
 their methods only.

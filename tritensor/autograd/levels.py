@@ -86,7 +86,7 @@ def innermost(values: Sequence[Any]) -> Level:
 
 
 def at(level: Level, x: Tensor) -> bool:
-    """Whether `level` is the innermost one of a tensor."""
+    """True if `level` is the innermost one of a tensor."""
     return isinstance(x._data, Lifted) and x._data.level is level
 
 
@@ -131,7 +131,7 @@ def aligned(values: Sequence[Any]) -> list[Any]:
 
 
 def followed(*values: Any) -> bool:
-    """Whether what is computed of some of the values is recorded, or is inside of a transformation."""
+    """True if what is computed of some of the values is recorded, or is inside of a transformation."""
     tensors = [value for value in values if hasattr(value, "_needs")]
     return any((x._needs and recording.enabled) or isinstance(x._data, Lifted) for x in tensors)
 
@@ -142,7 +142,7 @@ def below(x: Any) -> Any:
 
 
 def _over(array: Any, level: Level) -> bool:
-    """Whether an array is of a later level."""
+    """True if an array is of a later level."""
     return isinstance(array, Lifted) and array.level.number > level.number
 
 

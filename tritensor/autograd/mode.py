@@ -51,7 +51,7 @@ restoring = _Restoring()
 
 
 class _Own(threading.local):
-    """What this thread has of modes that many threads may be in at once."""
+    """One thread's part of modes that many threads may be in at once."""
 
     def __init__(self) -> None:
         self.next: dict[_GradMode, Callable[[], _Block | None]] = {}  # the block that a statement has for a mode
@@ -107,13 +107,13 @@ PASS_MODES = {False: PassMode(False), True: PassMode(True)}
 
 @public(functional=False)
 def is_grad_enabled() -> bool:
-    """Whether operators are being recorded in this thread."""
+    """True if operators are being recorded in this thread."""
     return bool(recording.enabled)
 
 
 @public(functional=False)
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is inside `inference_mode`."""
+    """True if this thread is inside `inference_mode`."""
     return recording.inference
 
 

@@ -1,4 +1,5 @@
-"""Where autocast is on: for which types of devices, a state for each thread. `operators/autocasting.py` casts by it.
+"""The state of autocast: the types of devices for which it is on, for each thread. `operators/autocasting.py` casts by
+it.
 
 Every operator that autocast may cast for looks at `casts.on`, which takes 4 ns; all else is looked at where that is not
 zero. It is one number for all threads, because one of a thread's own would take 25 ns to read.

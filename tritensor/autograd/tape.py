@@ -39,7 +39,7 @@ _INSIDE: dict[str, bool] = {}
 
 
 def inside_package(filename: str) -> bool:
-    """Whether a source file belongs to tritensor itself."""
+    """True if a source file belongs to tritensor itself."""
     try:
         return _INSIDE[filename]
     except KeyError:

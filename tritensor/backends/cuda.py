@@ -24,7 +24,7 @@ __all__ = [
 
 
 class MatmulSwitches:
-    """How float32 matrices are multiplied; the same setting as `set_float32_matmul_precision`'s.
+    """The precision of float32 matrix products; the same setting as `set_float32_matmul_precision`'s.
 
     >>> import tritensor
     >>> switches = tritensor.backends.cuda.matmul
@@ -38,7 +38,7 @@ class MatmulSwitches:
 
     @property
     def allow_tf32(self) -> bool:
-        """Whether products of float32 have the 11 significant bits of tf32."""
+        """True if products of float32 have the 11 significant bits of tf32."""
         return precision.get_product() == "tf32"
 
     @allow_tf32.setter
@@ -49,7 +49,7 @@ class MatmulSwitches:
 
     @property
     def fp32_precision(self) -> str:
-        """How a product of float32 is computed.
+        """The way to compute a product of float32.
 
         "ieee": multiplications of float32, on the ordinary cores. "tf32x3", the default: three products of tf32
         numbers on the tensor cores, with float32's accuracy. "tf32": one of these. "none" sets the default.
@@ -92,7 +92,7 @@ def _switch(name: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
     enable.__name__ = enable.__qualname__ = f"enable_{name}_sdp"
     enable.__doc__ = f"Allow, or forbid, that attention is computed {of}.\n\nRaises:\n    RuntimeError: no bool."
     is_enabled.__name__ = is_enabled.__qualname__ = f"{name}_sdp_enabled"
-    is_enabled.__doc__ = f"Whether attention may be computed {of}."
+    is_enabled.__doc__ = f"True if attention may be computed {of}."
     return enable, is_enabled
 
 

@@ -1,4 +1,4 @@
-"""What `torch.cpu` has of mixed precision, by its older names."""
+"""`torch.cpu`: mixed precision on the CPU by its older names."""
 
 from __future__ import annotations
 

@@ -60,12 +60,12 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether there is a CUDA device, real or simulated; `python -m tritensor doctor` says why not."""
+    """True if there is a CUDA device, real or simulated; `python -m tritensor doctor` says why not."""
     return count() > 0
 
 
 def device_count() -> int:
-    """How many CUDA devices there are; 0 without a driver."""
+    """The number of CUDA devices; 0 without a driver."""
     return count()
 
 
@@ -142,12 +142,12 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
 
 
 def is_bf16_supported() -> bool:
-    """Whether the current device computes in bfloat16 (compute capability 8.0 and later)."""
+    """True if the current device computes in bfloat16 (compute capability 8.0 and later)."""
     return get_device_capability() >= (8, 0)
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether a device can read another's memory directly; copies between the two then skip the host.
+    """True if a device can read another's memory directly; copies between the two then skip the host.
 
     >>> import tritensor.cuda
     >>> with tritensor.cuda.simulate(devices=2):

@@ -29,7 +29,7 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether the work of this thread's current stream is being captured; False without a CUDA device."""
+    """True if the work of this thread's current stream is being captured; False without a CUDA device."""
     driver = active()
     return driver is not None and capturing(driver, devices.current_index()) is not None
 

@@ -64,7 +64,7 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether processes can be joined: whether mpi4py is installed."""
+    """True if processes can be joined: whether mpi4py is installed."""
     return is_mpi_available()
 
 

@@ -182,7 +182,8 @@ def _rows(operator: str, name: str, whole: Any, part: Tensor, group: ProcessGrou
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """As `all_gather`, into one tensor: (ranks * n, ...) or (ranks, n, ...) for an input of shape (n, ...)."""
+    """Gathers the tensors of all processes into one: (ranks * n, ...) or (ranks, n, ...) for an input of shape (n,
+    ...)."""
     made = default_group(group)
     operator = "all_gather_into_tensor"
     _check_tensor(operator, "input_tensor", input_tensor)
@@ -227,7 +228,7 @@ def reduce_scatter_tensor(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """As `reduce_scatter`, from one tensor: (ranks * n, ...) or (ranks, n, ...) for an output of shape (n, ...)."""
+    """Reduces and scatters one tensor: (ranks * n, ...) or (ranks, n, ...) for an output of shape (n, ...)."""
     made = default_group(group)
     operator = "reduce_scatter_tensor"
     _check_written(operator, "output", output)

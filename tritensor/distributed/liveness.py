@@ -47,7 +47,8 @@ _EXIT_CODE = 49  # field 52 of /proc/*/stat, counted from behind the name of the
 
 
 class Ending(NamedTuple):
-    """How a rank ended: its status as `os.wait` gives it, or None if the kernel did not say; and when that was seen."""
+    """The end of a rank: its status as `os.wait` gives it, or None if the kernel did not say; and when that was
+    seen."""
 
     rank: int
     process: int
@@ -56,7 +57,7 @@ class Ending(NamedTuple):
 
     @property
     def by_signal(self) -> bool:
-        """Whether it was killed by a signal."""
+        """True if it was killed by a signal."""
         return self.status is not None and os.WIFSIGNALED(self.status)
 
     def __str__(self) -> str:
@@ -70,7 +71,7 @@ class Ending(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
+        """The remedy for a message."""
         if self.status is None or not os.WIFSIGNALED(self.status):
             return "leave by destroy_process_group() or by the end of the program; os._exit() skips both"
         number = os.WTERMSIG(self.status)
@@ -131,7 +132,7 @@ _opened: weakref.WeakSet[Links] = weakref.WeakSet()
 
 
 def _own_files() -> list[int]:
-    """What mpiexec watches of this process: its connection for PMI, if it has one, and its outputs."""
+    """The files by which mpiexec watches this process: its connection for PMI, if it has one, and its outputs."""
     files = []
     given = os.environ.get("PMI_FD", "")
     with contextlib.suppress(OSError):
@@ -151,7 +152,7 @@ def _close(files: list[int]) -> None:
 
 
 def complete() -> bool:
-    """Whether the ranks that this process watched are still there at its end.
+    """True if the ranks that this process watched are still there at its end.
 
     If not, MPI cannot be finalized: it would wait for the others for ever. The files stay open until the process has
     ended then, because mpiexec kills a rank that still runs when it sees that another has not finalized MPI.
@@ -322,7 +323,7 @@ class Links:
                     late = None
 
     def _pause(self, dying: list[_Peer], late: float | None) -> float | None:
-        """How long to wait for messages."""
+        """The time to wait for messages."""
         if dying:
             # at first in a hurry, because mpiexec may end the job at any time; drivers may take seconds to close
             return 0.0005 if any(time.monotonic() - (peer.ends_since or 0) < 1 for peer in dying) else 0.05
@@ -335,7 +336,7 @@ class Links:
             return b""
 
     def _speaks(self) -> bool:
-        """Whether this rank is the first of those that are left, which speaks for all."""
+        """True if this rank is the first of those that are left, which speaks for all."""
         return all(peer.rank > self.rank or peer.rank in self.gone for peer in self._peers)
 
     # ---- leaving ----------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Work:
         self._owner, self._call, self._operation = owner, call, operation
 
     def is_completed(self) -> bool:
-        """Whether `wait()` would return at once."""
+        """True if `wait()` would return at once."""
         return bool(self._operation.done())
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -290,7 +290,7 @@ def default_group(group: ProcessGroup | None = None) -> ProcessGroup:
 
 
 def is_initialized() -> bool:
-    """Whether this process has joined a job.
+    """True if this process has joined a job.
 
     >>> is_initialized()
     False

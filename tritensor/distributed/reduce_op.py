@@ -8,7 +8,7 @@ __all__ = ["ReduceOp"]
 
 
 class ReduceOp(Enum):
-    """How a reduction combines values.
+    """The operations by which a reduction combines values.
 
     `AVG` is the sum divided by the number of processes, for floating dtypes; `BAND`, `BOR` and `BXOR` are bitwise, for
     integers and booleans. For booleans `SUM` means "any" and `PRODUCT` means "all".

@@ -94,11 +94,11 @@ class TransformedDistribution(Distribution):
         cut = len(shape) - max(whole.codomain.event_dim, own + whole.codomain.event_dim - dims)
         super().__init__(shape[:cut], shape[cut:], validate_args)
 
-    has_rsample = stated("Whether the base has.", lambda self: self.base_dist.has_rsample)
+    has_rsample = stated("True if the base has one.", lambda self: self.base_dist.has_rsample)
 
     @property
     def support(self) -> Any:
-        """Where the last transform leads."""
+        """The support: the codomain of the last transform."""
         if not self.transforms:
             return self.base_dist.support
         found, count = self.transforms[-1].codomain, len(self._event_shape)
@@ -149,7 +149,7 @@ class HalfNormal(TransformedDistribution):
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, False), AbsTransform(), validate_args)
 
-    scale = stated("Of the normal number.", lambda self: self.base_dist.scale)
+    scale = stated("The deviation of the normal number.", lambda self: self.base_dist.scale)
     mean = stated("scale sqrt(2 / pi).", lambda self: self.scale * sqrt(2 / pi))
     mode = stated("0.", lambda self: zeros_like(self.scale))
     variance = stated("scale^2 (1 - 2 / pi).", lambda self: self.scale**2 * (1 - 2 / pi))

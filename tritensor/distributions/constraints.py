@@ -45,7 +45,7 @@ class Constraint:
     event_dim = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each event is in the region."""
+        """True if each event is in the region."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class multinomial(Constraint):
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each event is in the region."""
+        """True if each event is in the region."""
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
     def __repr__(self) -> str:
@@ -165,7 +165,7 @@ class independent(Constraint):
         self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each event is in the region."""
+        """True if each event is in the region."""
         good = self.base_constraint.check(value)
         kept = good.ndim - self.reinterpreted_batch_ndims
         if kept < 0:
@@ -178,14 +178,14 @@ class independent(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Where the components' events lie: in the regions of all of them."""
+    """The region of a mixture's events: the regions of all components."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
         self.is_discrete, self.event_dim = base_constraint.is_discrete, base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each event is in the region."""
+        """True if each event is in the region."""
         good = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         return good.reshape(*good.shape[: value.ndim - self.event_dim], -1).all(-1)
 
@@ -194,7 +194,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint is not known from the class alone."""
+    """True if a constraint is not known from the class alone."""
     return isinstance(constraint, (_Dependent, property))
 
 

@@ -266,7 +266,7 @@ class OneHotCategorical(_OfClasses):
 
 
 class Multinomial(_OfClasses):
-    """How often each class came in `total_count` draws."""
+    """The multinomial distribution: the counts of each class in `total_count` draws."""
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None

@@ -1,4 +1,4 @@
-"""What all distributions share: shapes, checks of parameters and samples, and how they are printed and expanded."""
+"""The base class of distributions: shapes, checks of parameters and samples, and how they are printed and expanded."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions made from now on check their arguments, unless they are told otherwise."""
+        """Sets whether distributions made from now on check their arguments, unless they are told otherwise."""
         Distribution._validate_args = value
 
     @property

@@ -184,7 +184,7 @@ class PowerTransform(Transform):
 
     @property
     def sign(self) -> Any:  # type: ignore[override]
-        """Of the exponent."""
+        """The sign of the exponent."""
         return self.exponent.sign()
 
     def _call(self, x: Tensor) -> Tensor:
@@ -199,7 +199,7 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(Transform):
-    """1 / (1 + exp(-x))."""
+    """The logistic sigmoid: 1 / (1 + exp(-x))."""
 
     codomain = constraints.unit_interval
 
@@ -267,7 +267,7 @@ class AffineTransform(Transform):
 
     @property
     def sign(self) -> Any:  # type: ignore[override]
-        """Of the scale."""
+        """The sign of the scale."""
         return self.scale.sign() if isinstance(self.scale, Tensor) else (self.scale > 0) - (self.scale < 0)
 
     def _call(self, x: Tensor) -> Tensor:
@@ -298,12 +298,12 @@ class ComposeTransform(Transform):
 
     @property
     def domain(self) -> Any:  # type: ignore[override]
-        """Of the first, for events of the last."""
+        """The first transform's domain, for events of the last."""
         return self._region([part.domain for part in self.parts], -1)
 
     @property
     def codomain(self) -> Any:  # type: ignore[override]
-        """Of the last, for events of the first."""
+        """The last transform's codomain, for events of the first."""
         return self._region([part.codomain for part in self.parts[::-1]], 1)
 
     def _region(self, regions: list[Any], side: int) -> Any:

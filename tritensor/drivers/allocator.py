@@ -321,7 +321,7 @@ class PinnedBlock:
 
 
 def is_pinned(array: np.ndarray) -> bool:
-    """Whether an array, or the array that it is a view of, is in pinned memory."""
+    """True if an array, or the array that it is a view of, is in pinned memory."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

@@ -39,7 +39,7 @@ class Pool(Arena):
 
     @property
     def held(self) -> bool:  # type: ignore[override]
-        """Whether a graph may still be replayed, which uses the pool's free blocks too."""
+        """True if a graph may still be replayed, which uses the pool's free blocks too."""
         return self.graphs > 0
 
     def miss(self, form: Any) -> Block:

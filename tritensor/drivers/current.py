@@ -57,7 +57,7 @@ _of_the_machine = Seeds(FIRST_SEED)
 
 
 def seeds() -> Seeds:
-    """Those of the running code's CUDA devices: its simulation's, or the machine's. Looks for no device."""
+    """The seeds of the running code's CUDA devices: its simulation's, or the machine's. Looks for no device."""
     drivers = used.get()
     found: Seeds = drivers[-1].seeds if drivers else _of_the_machine
     return found

@@ -36,11 +36,11 @@ class Ledger:
     simulation: Any = field(default=None, repr=False)
 
     def count(self, kind: str) -> int:
-        """How many entries there are of a kind: `h2d`, `d2h`, `d2d` or `sync`."""
+        """The number of entries of a kind: `h2d`, `d2h`, `d2d` or `sync`."""
         return sum(1 for entry in self.entries if entry.kind == kind)
 
     def nbytes(self, kind: str) -> int:
-        """How many bytes were copied by the entries of a kind."""
+        """The bytes that were copied by the entries of a kind."""
         return sum(entry.nbytes for entry in self.entries if entry.kind == kind)
 
     def assert_at_most(

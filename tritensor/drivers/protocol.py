@@ -89,7 +89,7 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def device_count(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
 
     @abstractmethod
     def properties(self, index: int) -> DeviceProperties:
@@ -171,7 +171,7 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def can_access_peer(self, index: int, peer: int) -> bool:
-        """Whether device `index` can read the memory of `peer` directly, so that copies skip the host."""
+        """True if device `index` can read the memory of `peer` directly, so that copies skip the host."""
 
     # -- streams and events
 
@@ -189,7 +189,7 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def queue_done(self, queue: Any) -> bool:
-        """Whether everything in the queue has run."""
+        """True if everything in the queue has run."""
 
     @abstractmethod
     def queue_synchronize(self, queue: Any) -> None:
@@ -209,7 +209,7 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def mark_done(self, mark: Any) -> bool:
-        """Whether everything before the mark has run."""
+        """True if everything before the mark has run."""
 
     @abstractmethod
     def mark_synchronize(self, mark: Any) -> None:

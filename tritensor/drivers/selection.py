@@ -46,7 +46,7 @@ def active() -> Driver | None:
 
 
 def count() -> int:
-    """How many devices there are; a warning says so if those of the setting are not."""
+    """The number of devices; a warning says so if those of the setting are not."""
     driver = active()
     if driver is None and settings.simulate_cuda.value:
         warn(explain(_NEEDS, remedy=_REMEDY))

@@ -71,7 +71,7 @@ class Stream:
         return 0, self.cuda_stream
 
     def query(self) -> bool:
-        """Whether all work submitted so far is done."""
+        """True if all work submitted so far is done."""
         refused_by(self.driver, self.handle, *NO_WAITING)
         return self.driver.queue_done(self.handle)
 
@@ -150,7 +150,7 @@ class Event:
             stream.driver.wait(stream.handle, self._mark)
 
     def query(self) -> bool:
-        """Whether everything before the event is done; true for an event that was never recorded."""
+        """True if everything before the event is done; true for an event that was never recorded."""
         return self._driver is None or self._driver.mark_done(self._mark)
 
     def synchronize(self) -> None:

@@ -153,7 +153,7 @@ class Recorded:
 
 
 def _reaches_beyond(outputs: Sequence[Any], own: Sequence[Any]) -> bool:
-    """Whether outputs depend on a leaf that requires grad and is none of `own`."""
+    """True if outputs depend on a leaf that requires grad and is none of `own`."""
     own_leaves = {id(x) for x in own if x._node is None}
     stack: list[Any] = [x._edge() for x in outputs]
     seen: set[int] = set()

@@ -591,41 +591,50 @@ __all__ = [
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The magnitude of x."""
+    """The absolute value of each element; of a complex number its magnitude."""
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The magnitude of x."""
+    """The absolute value of each element; of a complex number its magnitude."""
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The angle in [0, pi] whose cosine is x."""
+    """The arccosine (inverse cosine) of x, in [0, pi]."""
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number at or above 0 whose hyperbolic cosine is x."""
+    """The inverse hyperbolic cosine of x, which is not negative."""
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """The averages of `output_size` windows, which cover the last 1 dimensions evenly."""
+    """Applies 1-d adaptive average pooling: the averages of `output_size` windows, which cover the last 1
+    dimensions evenly."""
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """The averages of `output_size` windows, which cover the last 2 dimensions evenly."""
+    """Applies 2-d adaptive average pooling: the averages of `output_size` windows, which cover the last 2
+    dimensions evenly."""
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The averages of `output_size` windows, which cover the last 3 dimensions evenly."""
+    """Applies 3-d adaptive average pooling: the averages of `output_size` windows, which cover the last 3
+    dimensions evenly."""
 @overload
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """The largest elements of `output_size` windows, which cover the last 1 dimensions evenly."""
+    """Applies 1-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
+    1 dimensions evenly."""
 @overload
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of `output_size` windows, which cover the last 1 dimensions evenly."""
+    """Applies 1-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
+    1 dimensions evenly."""
 def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
 @overload
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """The largest elements of `output_size` windows, which cover the last 2 dimensions evenly."""
+    """Applies 2-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
+    2 dimensions evenly."""
 @overload
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of `output_size` windows, which cover the last 2 dimensions evenly."""
+    """Applies 2-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
+    2 dimensions evenly."""
 def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool2d` with the places of the elements."""
 @overload
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """The largest elements of `output_size` windows, which cover the last 3 dimensions evenly."""
+    """Applies 3-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
+    3 dimensions evenly."""
 @overload
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of `output_size` windows, which cover the last 3 dimensions evenly."""
+    """Applies 3-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
+    3 dimensions evenly."""
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool3d` with the places of the elements."""
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -641,7 +650,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, a
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted."""
 def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
-    """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
+    """Tests if all elements are not zero, of all or along `dim`; along no dimension, of each by itself."""
 def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
 def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -651,85 +660,88 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of a complex number, in (-pi, pi]; of a real one pi where it is negative, else 0."""
 def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
-    """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
+    """Tests if any element is not zero, of all or along `dim`; along no dimension, of each by itself."""
 def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The angle in [0, pi] whose cosine is x."""
+    """The arccosine (inverse cosine) of x, in [0, pi]."""
 def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number at or above 0 whose hyperbolic cosine is x."""
+    """The inverse hyperbolic cosine of x, which is not negative."""
 def arcsin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is x."""
+    """The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
 def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number whose hyperbolic sine is x."""
+    """The inverse hyperbolic sine of x."""
 def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is x."""
+    """The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
 def arctan2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The angle of the point (y, x), where the first operand is the height."""
+    """The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height."""
 def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number whose hyperbolic tangent is x."""
+    """The inverse hyperbolic tangent of x."""
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The index of the largest element (counted through all of them, or along `dim`); the first of equals."""
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is x."""
+    """The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number whose hyperbolic sine is x."""
+    """The inverse hyperbolic sine of x."""
 def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is x."""
+    """The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
 def atan2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The angle of the point (y, x), where the first operand is the height."""
+    """The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height."""
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number whose hyperbolic tangent is x."""
+    """The inverse hyperbolic tangent of x."""
 def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
-    """The average of each window along the last 1 dimensions."""
+    """Applies 1-d average pooling: the average of each window along the last 1 dimensions."""
 def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """The average of each window along the last 2 dimensions."""
+    """Applies 2-d average pooling: the average of each window along the last 2 dimensions."""
 def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """The average of each window along the last 3 dimensions."""
+    """Applies 3-d average pooling: the average of each window along the last 3 dimensions."""
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input."""
 def bitwise_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The bits that x and y both have."""
+    """The bitwise AND: the bits that x and y both have."""
 def bitwise_left_shift(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits of x, moved up by y places."""
 def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The bits that x does not have; for booleans, not x."""
+    """The bitwise NOT: the bits that x does not have; for booleans, not x."""
 def bitwise_or(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The bits that x or y has."""
+    """The bitwise OR: the bits that x or y has."""
 def bitwise_right_shift(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits of x, moved down by y places; the sign stays."""
 def bitwise_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The bits that one of x and y has."""
+    """The bitwise XOR: the bits that one of x and y has."""
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None) -> Tensor:
     """The number of the interval between sorted boundaries that each element is in."""
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The smallest integer that is not below x."""
+    """Rounds up: the smallest integer that is not below x."""
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """`celu` in the tensor's own memory."""
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
+    """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays."""
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
-    """x, and `max` where x is above it."""
+    """Clamps x from above: x, and `max` where x is above it."""
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
-    """x, and `min` where x is below it."""
+    """Clamps x from below: x, and `min` where x is below it."""
 def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
+    """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays."""
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors joined along the second dimension, vectors as columns."""
+    """Stacks tensors as columns: joins them along the second dimension, vectors as columns."""
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The conjugate of a complex tensor, in new memory; a real tensor itself."""
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of the products of a kernel and what it lies on, at each place of an input of 1 dimensions."""
+    """Applies a 1-d convolution (cross-correlation) over an input with 1 dimensions of space."""
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of the products of a kernel and what it lies on, at each place of an input of 2 dimensions."""
+    """Applies a 2-d convolution (cross-correlation) over an input with 2 dimensions of space."""
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of the products of a kernel and what it lies on, at each place of an input of 3 dimensions."""
+    """Applies a 3-d convolution (cross-correlation) over an input with 3 dimensions of space."""
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of a kernel multiplied by each element of an input of 1 dimensions, at the element's place."""
+    """Applies a 1-d transposed convolution (deconvolution): each element of the input adds a kernel to the
+    result."""
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of a kernel multiplied by each element of an input of 2 dimensions, at the element's place."""
+    """Applies a 2-d transposed convolution (deconvolution): each element of the input adds a kernel to the
+    result."""
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of a kernel multiplied by each element of an input of 3 dimensions, at the element's place."""
+    """Applies a 3-d transposed convolution (deconvolution): each element of the input adds a kernel to the
+    result."""
 def copysign(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The magnitude of x with the sign of y, which a zero has too."""
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -739,15 +751,15 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross products of vectors of three elements, along the first dimension of size 3 unless `dim` is given."""
 def cummax(input: Tensor, dim: int | None = None, *, out: Any = None) -> CummaxResult:
-    """The largest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+    """The cumulative maxima along `dim`, and their indices; of equal ones the last."""
 def cummin(input: Tensor, dim: int | None = None, *, out: Any = None) -> CumminResult:
-    """The smallest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+    """The cumulative minima along `dim`, and their indices; of equal ones the last."""
 def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
-    """The products of the elements up to each place along `dim`; integers and booleans multiply in int64."""
+    """The cumulative products along `dim`; integers and booleans multiply in int64."""
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
-    """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
+    """The cumulative sums along `dim`; integers and booleans add up in int64."""
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Degrees as radians: input * pi / 180."""
+    """Converts degrees to radians: input * pi / 180."""
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The matrix with a vector on its diagonal; of a matrix a copy of its diagonal."""
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -759,89 +771,95 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
 def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along the third dimension; a number of sections has to divide its size."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors joined along the third dimension."""
+    """Stacks tensors in depth: joins them along the third dimension."""
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """`elu` in the tensor's own memory."""
 def eq(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x == y."""
+    """Compares element by element: x == y."""
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """1 - erf(x), exact where erf(x) is close to 1."""
+    """The complementary error function: 1 - erf(x), exact where erf(x) is close to 1."""
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number whose error function is x."""
+    """The inverse error function: the number whose error function is x."""
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """e to the power x."""
+    """The exponential of each element: e to the power x."""
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """2 to the power x."""
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """exp(x) - 1, exact near 0."""
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x without its fraction."""
+    """Truncates toward zero: x without its fraction."""
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """input ** exponent in float64, or complex128 where one of them is complex; one of them may be a number."""
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The largest integer that is not above x."""
+    """Rounds down: the largest integer that is not above x."""
 def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The largest integer that is not above x / y."""
+    """Divides and rounds down: the largest integer that is not above x / y."""
 def fmax(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The larger of x and y; the other one where one is NaN."""
+    """The elementwise maximum of x and y; the other one where one is NaN."""
 def fmin(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The smaller of x and y; the other one where one is NaN."""
+    """The elementwise minimum of x and y; the other one where one is NaN."""
 def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """What x leaves when divided by y, with the sign of x."""
+    """The remainder of x divided by y, with the sign of x (C's fmod)."""
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The fraction of x, with its sign."""
+    """The fractional part of x, with its sign."""
 @overload
 def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: Literal[False] = False, _random_samples: Tensor | None = None) -> Tensor:
-    """The largest element of each of `output_size` windows along the last 2 dimensions, placed at random."""
+    """Applies 2-d fractional max pooling: the largest element of each of `output_size` windows along the last
+    2 dimensions, placed at random."""
 @overload
 def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
-    """The largest element of each of `output_size` windows along the last 2 dimensions, placed at random."""
+    """Applies 2-d fractional max pooling: the largest element of each of `output_size` windows along the last
+    2 dimensions, placed at random."""
 def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """`nn.functional.fractional_max_pool2d` with the places of the elements."""
 @overload
 def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: Literal[False] = False, _random_samples: Tensor | None = None) -> Tensor:
-    """The largest element of each of `output_size` windows along the last 3 dimensions, placed at random."""
+    """Applies 3-d fractional max pooling: the largest element of each of `output_size` windows along the last
+    3 dimensions, placed at random."""
 @overload
 def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
-    """The largest element of each of `output_size` windows along the last 3 dimensions, placed at random."""
+    """Applies 3-d fractional max pooling: the largest element of each of `output_size` windows along the last
+    3 dimensions, placed at random."""
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """`nn.functional.fractional_max_pool3d` with the places of the elements."""
 def frexp(input: Tensor, *, out: Any = None) -> FrexpResult:
-    """The mantissa, from 0.5 to below 1, and the exponent of 2, int32, whose product is the input."""
+    """Decomposes into mantissa, from 0.5 to below 1, and exponent of 2, int32: input = mantissa * 2**exponent."""
 def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
+    """Gathers values along `dim`: out[i][j] = input[index[i][j]][j] for two dimensions and dim=0."""
 def gcd(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The greatest common divisor of x and y, of zeros 0."""
 def ge(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x >= y."""
+    """Compares element by element: x >= y."""
 def gelu(input: Tensor, approximate: str = 'none', *, out: Tensor | None = None) -> Tensor:
-    """input times the standard normal CDF of input; `approximate="tanh"` for the cheaper formula."""
+    """Gaussian error linear unit: input times the standard normal CDF of input; `approximate="tanh"` for the cheaper
+    formula."""
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
 def greater(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x > y."""
+    """Compares element by element: x > y."""
 def greater_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x >= y."""
+    """Compares element by element: x >= y."""
 def gt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x > y."""
+    """Compares element by element: x > y."""
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """input, and 0 where it lies between -lambd and lambd, or on one of them."""
+    """Applies hard shrinkage: input, and 0 where it lies between -lambd and lambd, or on one of them."""
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`hardtanh` in the tensor's own memory."""
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0."""
+    """The Heaviside step function: 0 where the input is negative or NaN, 1 where positive, `values` where it is 0."""
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
-    """How many elements are in each of `bins` equal intervals from `min` to `max`; of all elements if these are equal."""
+    """The histogram: the number of elements in each of `bins` equal intervals from `min` to `max`; of all if these are
+    equal."""
 def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False, out: Any = None) -> HistogramResult:
-    """How many elements are in each bin, or the sums of their weights; and the bins' edges."""
+    """The histogram, the number of elements in each bin (or the sum of their weights), and the bins' edges."""
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along the second dimension, of a vector along its only one; a number of sections has to divide its size."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors joined along the second dimension, vectors along their only one."""
+    """Stacks tensors horizontally: joins them along the second dimension, vectors along their only one."""
 def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """sqrt(x * x + y * y), without overflow."""
+    """The hypotenuse of a right triangle: sqrt(x * x + y * y), without overflow."""
 def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the first kind and order 0."""
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -855,85 +873,89 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
 def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
     """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin"."""
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The slices of `input` along `dim` at the positions in a vector."""
+    """Selects slices of `input` along `dim` at the positions in a vector."""
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of products over the last dimension of both; of vectors, their dot product."""
 def is_conj(input: Tensor) -> bool:
-    """Whether a conjugate is pending: never."""
+    """Tests if a conjugate is pending: never."""
 def is_neg(input: Tensor) -> bool:
-    """Whether a sign is pending: never."""
+    """Tests if a sign is pending: never."""
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether x is neither infinite nor NaN."""
+    """Tests each element: True where x is neither infinite nor NaN."""
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Tensor | None = None) -> Tensor:
-    """Whether each element is among `test_elements`; with `invert` whether it is not. One of them may be a number."""
+    """Tests if each element is among `test_elements`; with `invert` if it is not. One of them may be a number."""
 def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether x is infinite."""
+    """Tests each element: True where x is infinite."""
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether x is NaN."""
+    """Tests each element: True where x is NaN."""
 def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is infinite and negative."""
+    """Tests if each element is infinite and negative."""
 def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is infinite and positive."""
+    """Tests if each element is infinite and positive."""
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Kronecker's product: each element of the input times the whole of the other tensor, in blocks."""
+    """The Kronecker product: each element of the input times the whole of the other tensor, in blocks."""
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> KthvalueResult:
     """The `k`-th smallest element along `dim`, counted from 1, and its index. NaN is larger than every number."""
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The least common multiple of integers; 0 where one is 0."""
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """input * 2**other, floating."""
+    """Multiplies by a power of 2: input * 2**other, floating."""
 def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x <= y."""
+    """Compares element by element: x <= y."""
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """`leaky_relu` in the tensor's own memory."""
 def lerp(input: Tensor, end: Any, weight: Any, *, out: Tensor | None = None) -> Tensor:
-    """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
+    """Linear interpolation: x + weight * (end - x), computed from the nearer end so that weight 1 gives `end`
+    itself."""
 def less(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x < y."""
+    """Compares element by element: x < y."""
 def less_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x <= y."""
+    """Compares element by element: x <= y."""
 def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the magnitude of the gamma function."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None, out: Tensor | None = None) -> Tensor:
-    """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in)."""
+    """Applies a linear transformation: `input @ weight.T + bias`, for an input (..., in) and a weight (out, in)."""
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of x."""
 def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of x to base 10."""
 def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """log(1 + x), exact near 0."""
+    """The natural logarithm of 1 + x, exact near 0."""
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of x to base 2."""
 def logaddexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """log(exp(x) + exp(y)), without overflow."""
+    """The logarithm of the sum of exponentials: log(exp(x) + exp(y)), without overflow."""
 def logaddexp2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """log2(2**x + 2**y), without overflow."""
 def logcumsumexp(input: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """log(sum(exp(x))) of the elements up to each place along `dim`, without overflow."""
 def logical_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Whether x and y both differ from 0."""
+    """The logical AND: True where x and y both differ from 0."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether x is 0."""
+    """The logical NOT: True where x is 0."""
 def logical_or(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Whether x or y differs from 0."""
+    """The logical OR: True where x or y differs from 0."""
 def logical_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """Whether one of x and y differs from 0, and one does not."""
+    """The logical XOR: True where one of x and y differs from 0, and one does not."""
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """log(input / (1 - input)), the inverse of sigmoid; `eps` keeps the input within eps and 1 - eps."""
+    """The logit, the inverse of sigmoid: log(input / (1 - input)); `eps` keeps the input within eps and 1 - eps."""
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """log(sigmoid(input)), without overflow."""
+    """Applies the logarithm of the sigmoid, computed without overflow."""
 def logsumexp(input: Tensor, dim: int | Sequence[int] | None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """log(sum(exp(x))) along `dim`, without overflow."""
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^p)^(1/p) of each window along the last 1 dimensions, with p `norm_type`."""
+    """Applies 1-d power-average pooling: (sum of x^p)^(1/p) of each window along the last 1 dimensions,
+    with p `norm_type`."""
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^p)^(1/p) of each window along the last 2 dimensions, with p `norm_type`."""
+    """Applies 2-d power-average pooling: (sum of x^p)^(1/p) of each window along the last 2 dimensions,
+    with p `norm_type`."""
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^p)^(1/p) of each window along the last 3 dimensions, with p `norm_type`."""
+    """Applies 3-d power-average pooling: (sum of x^p)^(1/p) of each window along the last 3 dimensions,
+    with p `norm_type`."""
 def lt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x < y."""
+    """Compares element by element: x < y."""
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
+    """Selects the elements where `mask` is True, as a vector; the two broadcast. The host waits for their number."""
 @overload
 def max(input: Tensor, *, out: Any = None) -> Tensor:
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
@@ -948,36 +970,45 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
 @overload
 def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
-    """The largest element of each window along the last 1 dimensions; of equal ones the first."""
+    """Applies 1-d max pooling: the largest element of each window along the last 1 dimensions, of equal
+    ones the first."""
 @overload
 def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """The largest element of each window along the last 1 dimensions; of equal ones the first."""
+    """Applies 1-d max pooling: the largest element of each window along the last 1 dimensions, of equal
+    ones the first."""
 def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.max_pool1d` with the places of the elements."""
 @overload
 def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
-    """The largest element of each window along the last 2 dimensions; of equal ones the first."""
+    """Applies 2-d max pooling: the largest element of each window along the last 2 dimensions, of equal
+    ones the first."""
 @overload
 def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """The largest element of each window along the last 2 dimensions; of equal ones the first."""
+    """Applies 2-d max pooling: the largest element of each window along the last 2 dimensions, of equal
+    ones the first."""
 def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.max_pool2d` with the places of the elements."""
 @overload
 def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
-    """The largest element of each window along the last 3 dimensions; of equal ones the first."""
+    """Applies 3-d max pooling: the largest element of each window along the last 3 dimensions, of equal
+    ones the first."""
 @overload
 def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """The largest element of each window along the last 3 dimensions; of equal ones the first."""
+    """Applies 3-d max pooling: the largest element of each window along the last 3 dimensions, of equal
+    ones the first."""
 def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.max_pool3d` with the places of the elements."""
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
-    """Zeros, with the elements of `input` at the places that `max_pool1d` returned with them."""
+    """Inverts `max_pool1d` in part: zeros, with the elements of `input` at the places that it returned with
+    them."""
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
-    """Zeros, with the elements of `input` at the places that `max_pool2d` returned with them."""
+    """Inverts `max_pool2d` in part: zeros, with the elements of `input` at the places that it returned with
+    them."""
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
-    """Zeros, with the elements of `input` at the places that `max_pool3d` returned with them."""
+    """Inverts `max_pool3d` in part: zeros, with the elements of `input` at the places that it returned with
+    them."""
 def maximum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The larger of x and y; NaN if either is."""
+    """The elementwise maximum of x and y; NaN if either is."""
 def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The mean of all elements, or along `dim`."""
 @overload
@@ -1002,21 +1033,21 @@ def min(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None, **others: Any) -> Any:
     """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
 def minimum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The smaller of x and y; NaN if either is."""
+    """The elementwise minimum of x and y; NaN if either is."""
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> ModeResult:
     """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in rising order along the first dimension."""
 def mul(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x * y."""
+    """Multiplies x and y element by element."""
 def multiply(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x * y."""
+    """Multiplies x and y element by element."""
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the multivariate gamma function of p dimensions."""
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
+    """Replaces NaN by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
 def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None) -> Tensor:
     """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none."""
 @overload
@@ -1033,11 +1064,11 @@ def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = F
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """The sum of the elements that are not NaN."""
 def ne(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x != y."""
+    """Compares element by element: x != y."""
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """-x."""
+    """The negative of each element: -x."""
 def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """-x."""
+    """The negative of each element: -x."""
 def nextafter(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The next number after x towards y."""
 @overload
@@ -1054,25 +1085,25 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
 def norm(input: Tensor, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
     """The p-norm of all elements, or of those along `dim`, as of a vector."""
 def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x != y."""
+    """Compares element by element: x != y."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The derivative of order n of the digamma function; floating results."""
 def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+    """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
 def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
     """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension."""
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Radians as degrees: input * 180 / pi."""
+    """Converts radians to degrees: input * 180 / pi."""
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """1 / x."""
+    """The reciprocal of each element: 1 / x."""
 def relu_(input: Tensor) -> Tensor:
     """`relu` in the tensor's own memory."""
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """What x leaves when divided by y, with the sign of y."""
+    """The remainder of x divided by y, with the sign of y (Python's modulus)."""
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
     """The input with those of its slices along `dim` whose p-norm is above `maxnorm` scaled to that norm."""
 def resolve_conj(input: Tensor) -> Tensor:
@@ -1080,31 +1111,33 @@ def resolve_conj(input: Tensor) -> Tensor:
 def resolve_neg(input: Tensor) -> Tensor:
     """The input itself: here no sign is pending."""
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
-    """The nearest number with `decimals` digits after the point; ties go to the even one."""
+    """Rounds to the nearest number with `decimals` digits after the point; ties go to the even one."""
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors joined along the first dimension, vectors as rows."""
+    """Stacks tensors vertically: joins them along the first dimension, vectors as rows."""
 def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
     """`rrelu` in the tensor's own memory."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """1 / sqrt(x)."""
+    """The reciprocal of the square root of each element: 1 / sqrt(x)."""
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
-    """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
+    """Scatters: `input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`input` with each element of `src` added at the position in `index` along `dim`."""
+    """Scatters and adds: `input` with each element of `src` added at the position in `index` along `dim`."""
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
-    """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
+    """Scatters and reduces: `input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each
+    position, and of its own."""
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """Where each element has to be inserted so that the sequence stays sorted: before equal ones, or after them."""
+    """The index at which each value has to be inserted so that the sequence stays sorted, before equal ones or after
+    them."""
 def selu_(input: Tensor) -> Tensor:
     """`selu` in the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
+    """The sign, also of complex numbers: x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """The logistic sigmoid: 1 / (1 + exp(-x))."""
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """-1, 0 or 1, and 0 for NaN."""
+    """The sign of each element: -1, 0 or 1, and 0 for NaN."""
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether x is negative, or a negative zero."""
+    """Tests the sign bit: True where x is negative, or a negative zero."""
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of x."""
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1114,17 +1147,18 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *, out: Tensor | None = None) -> Tensor:
     """A copy of `input` with `src` in place of `input[start:end:step]` along `dim`."""
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
-    """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
+    """Applies softplus: log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """input, closer to 0 by lambd, and 0 where it would pass it."""
+    """Applies soft shrinkage: input, closer to 0 by lambd, and 0 where it would pass it."""
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True, *, out: Any = None) -> SortResult:
-    """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
+    """Sorts along `dim` in ascending (or descending) order, and returns the indices too; equal elements keep their
+    order."""
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root of x."""
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x * x."""
+    """The square of each element: x * x."""
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors, all of one shape, along a new dimension."""
+    """Stacks tensors, all of one shape, along a new dimension."""
 def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1138,25 +1172,26 @@ def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None, out: Tensor | None = None) -> Tensor:
     """The sum of products over several dimensions of both tensors."""
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
+    """Thresholds each element: input where it is above `threshold`, else `value`; both are cut to integers where input
+    has them."""
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """`threshold` in the tensor's own memory."""
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> TopkResult:
     """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
 def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
+    """The lower triangles of matrices: zeros above the diagonal (the one `diagonal` to the right of the main one)."""
 def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
+    """The upper triangles of matrices: zeros below the diagonal (the one `diagonal` to the right of the main one)."""
 def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """x / y, always floating."""
+    """Divides x by y element by element; the result is floating."""
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x without its fraction."""
+    """Truncates toward zero: x without its fraction."""
 @overload
 def unique(input: Tensor, sorted: bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: int | None = None) -> Tensor:
-    """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+    """The unique elements, in rising order; or the unique slices along `dim`. The host waits for their number."""
 @overload
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+    """The unique elements, in rising order; or the unique slices along `dim`. The host waits for their number."""
 @overload
 def unique_consecutive(input: Tensor, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: int | None = None) -> Tensor:
     """The elements (or slices along `dim`) without those that are equal to the one before them."""
@@ -1168,15 +1203,18 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along the first dimension, of a matrix at least; a number of sections has to divide its size."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors joined along the first dimension, vectors as rows."""
+    """Stacks tensors vertically: joins them along the first dimension, vectors as rows."""
 @overload
 def where(condition: Tensor) -> tuple[Tensor, ...]:
-    """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
+    """Selects elements of input where `condition` is True, else of other; of a condition alone, the coordinates of its
+    elements that are not 0."""
 @overload
 def where(condition: Tensor, input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
+    """Selects elements of input where `condition` is True, else of other; of a condition alone, the coordinates of its
+    elements that are not 0."""
 @overload
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
-    """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
+    """Selects elements of input where `condition` is True, else of other; of a condition alone, the coordinates of its
+    elements that are not 0."""
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * log(y), and 0 where x is 0, unless y is NaN."""

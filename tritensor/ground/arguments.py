@@ -96,7 +96,7 @@ def whole(call: str, name: str, value: Any) -> int:
 
 
 def number_in(value: Any) -> Any:
-    """What a tensor without dimensions holds that needs no gradient; anything else as it is."""
+    """The number in a tensor without dimensions that needs no gradient; anything else as it is."""
     return value.item() if hasattr(value, "_origin") and not value.ndim and not value._needs else value
 
 
@@ -136,7 +136,7 @@ def older_order(call: str, factors: dict[str, Any], *values: Any) -> tuple[tuple
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a factor may be this: a number, or a tensor without dimensions."""
+    """True if a factor may be this: a number, or a tensor without dimensions."""
     return not value.ndim if hasattr(value, "ndim") else isinstance(value, (int, float, complex))
 
 
@@ -205,7 +205,7 @@ def repeated(
 def refuse_misuse(
     call: str, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], error: Exception
 ) -> None:
-    """Raise what a failed call should have raised, if nobody meant `error`; the annotations say what was wanted.
+    """Raise an explained error for a failed call, if `error` is an unexpected one; the annotations say what was wanted.
 
     Public functions call it when they have failed, so that good arguments are not looked at twice.
 

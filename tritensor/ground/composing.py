@@ -1,4 +1,4 @@
-"""Methods and functions that are made of other declarations: functions from their parameters and lines."""
+"""Makes functions from their parameters and source lines, and conv1d, conv2d and conv3d from one template."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compose(
     values: dict[str, Any],
     first: tuple[str, ...] = ("self",),
 ) -> Any:
-    """A function of `first` and `parameters`, which Python checks, from its lines, which name `values`.
+    """Compile a function of `first` and `parameters`, which Python checks, from its lines, which name `values`.
 
     Its place is its module, by whose names its annotations are understood, and its qualified name.
     """

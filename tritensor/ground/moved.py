@@ -1,4 +1,5 @@
-"""Where modules were that a pickle may name: Python finds a pickled function or class by the name of its module."""
+"""The older names of modules that moved, which a pickle may have: Python finds a pickled function or class by the name
+of its module."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def methods_of(kind: type) -> None:
 
 
 def guards_of(guarded: Declared) -> Declared:
-    """Set what makes the public form of a function of a tensor, from the function, a name and its module.
+    """Registers the wrapper that turns unexpected errors into explained ones; it gets a function, a name and a module.
 
     `arguments.py` calls it, which imports this module to publish an error.
     """
@@ -54,7 +54,8 @@ def guards_of(guarded: Declared) -> Declared:
 
 
 def casts_of(casting: Declared) -> Declared:
-    """Set what lets autocast cast the inputs of a function; `autocasting.py` calls it, which needs Tensor."""
+    """Registers the wrapper that lets autocast cast the inputs of a function; `autocasting.py` calls it, which needs
+    Tensor."""
     _casts.append(casting)
     return casting
 
@@ -88,7 +89,7 @@ def public(
         method: whether it is a method of Tensor too.
         in_place: makes the in-place method `Tensor.name_` (`inplace.in_place_form`); None for no such method.
         out: gives the function, not the method, the parameter `out` (`outputs.takes_out`); None for no such parameter.
-        guard: whether errors that nobody meant are explained in the namespaces' form (`arguments.guarded`), in which
+        guard: whether unexpected errors are explained in the namespaces' form (`arguments.guarded`), in which
             functions that make tensors take the options of all such functions. Not for functions of which a call takes
             about 1 us, and for those that warn about the line of their caller: they look at their input themselves.
     """
@@ -112,14 +113,14 @@ def public(
 
 
 def _takes_a_tensor(function: Any) -> bool:
-    """Whether a function's first parameter is a tensor."""
+    """True if a function's first parameter is a tensor."""
     code = getattr(function, "__code__", None)
     first = code.co_varnames[0] if code is not None and code.co_argcount else ""
     return bool(first) and function.__annotations__.get(first) == "Tensor"
 
 
 def _makes_a_tensor(function: Any) -> bool:
-    """Whether a function has a parameter for the device of what it makes, and one for the dtype."""
+    """True if a function has a parameter for the device of what it makes, and one for the dtype."""
     code = getattr(function, "__code__", None)
     return code is not None and {"dtype", "device"} <= {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
 

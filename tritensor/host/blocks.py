@@ -61,7 +61,7 @@ def in_blocks(run: Callable[..., Any], *arrays: np.ndarray, size: int = _SIZE) -
 
 
 def is_turned(array: np.ndarray) -> bool:
-    """Whether neighbours in the last dimension are far apart in memory, and those of another are not."""
+    """True if neighbours in the last dimension are far apart in memory, and those of another are not."""
     return _nearest(array) != array.ndim - 1
 
 

@@ -232,7 +232,7 @@ class _OpenBlas:
 
 
 def _libraries() -> list[Any]:
-    """What sets the number of threads of the libraries that NumPy's matrix products run in.
+    """Makes the function that sets the number of threads of the libraries that NumPy's matrix products run in.
 
     OpenBLAS is looked for in NumPy's own extension, whose symbols include those of the libraries it is linked to, and
     on Windows, where they do not, beside it. MKL and BLIS are found where threadpoolctl is installed; it takes 1 us a
@@ -362,7 +362,8 @@ if hasattr(os, "register_at_fork"):
 
 @public(functional=False)
 def get_num_threads() -> int:
-    """How many threads compute on the CPU: the environment variable OMP_NUM_THREADS, or else one for each processor.
+    """The number of threads that compute on the CPU: the environment variable OMP_NUM_THREADS, or one for each
+    processor.
 
     >>> import tritensor as torch
     >>> torch.get_num_threads() >= 1

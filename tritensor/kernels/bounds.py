@@ -46,7 +46,7 @@ def bounds_of(x: Tensor) -> Bounds | None:
 
 
 def places_along(x: Tensor, dim: int | None) -> Bounds:
-    """Those of places along a dimension; of places among all elements for None."""
+    """The bounds of places along a dimension; of places among all elements for None."""
     return 0, (x._data.size if dim is None or not x.ndim else x._data.shape[dim]) - 1
 
 
@@ -57,7 +57,7 @@ def alike(copy: T, x: Tensor) -> T:
 
 
 def bounds_at_host(x: Any, kind: np.dtype) -> Bounds | None:
-    """Those of an array or tensor whose elements are copied to a device as elements of a dtype, if that may index.
+    """The bounds of an array or tensor whose elements are copied to a device as elements of a dtype, if that may index.
 
     Indices are seldom of less than 32 bits, and pictures always.
     """

@@ -23,7 +23,7 @@ _INT64 = np.dtype(np.int64)
 
 
 def is_complex(value: Any) -> bool:
-    """Whether a value is a complex array on a device."""
+    """True if a value is a complex array on a device."""
     return value.__class__ is DeviceArray and value.dtype.kind == "c"
 
 

@@ -56,7 +56,8 @@ _listed = public(package=False, functional=False, out=takes_out(Into("cast")))
 
 @_listed
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L of A = L L^H, for positive-definite A; with `upper` its adjoint.
+    """The Cholesky decomposition: the lower triangular L of A = L L^H, for positive-definite A; with `upper` its
+    adjoint.
 
     One triangle of A is read: the lower one, with `upper` the other. Raises LinAlgError if A is not positive-definite.
 
@@ -70,7 +71,8 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
 @_listed
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
-    """As `cholesky`, with `info` in place of an error: the order of the first minor that is not positive, or 0.
+    """The Cholesky decomposition as by `cholesky`, with `info` in place of an error: the order of the first minor that
+    is not positive, or 0.
 
     The columns from that order on are not factorised then.
     """
@@ -89,7 +91,7 @@ def positive(name: str, checked: str, input: Tensor, upper: bool) -> tuple[Tenso
 
 @_listed
 def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
-    """Q, of orthonormal columns, and the upper triangular R of A = Q R.
+    """The QR decomposition: Q, of orthonormal columns, and the upper triangular R of A = Q R.
 
     Args:
         mode: "reduced": Q is (..., m, k) and R (..., k, n), with k = min(m, n). "complete": Q is (..., m, m). "r": R of
@@ -109,7 +111,7 @@ def _check_driver(A: Tensor, driver: Any) -> None:
 
 @_listed
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
-    """U, the singular values S in falling order, and V^H of A = U diag(S) V^H, for A of shape (..., m, n).
+    """The singular value decomposition A = U diag(S) V^H: U, S in falling order, and V^H, for A of shape (..., m, n).
 
     Gradients of U and V are infinite where two singular values are equal, and need a function that does not depend on
     the vectors' signs (of complex ones: phases). Raises LinAlgError for nan.
@@ -192,7 +194,8 @@ def factored(name: str, checked: str, A: Tensor, pivot: bool) -> tuple[Tensor, T
 
 @_listed
 def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
-    """L and U of A = P L U in one matrix, and the row that each row was exchanged with, counted from 1.
+    """The LU decomposition A = P L U: L and U in one matrix, and the row that each row was exchanged with, counted from
+    1.
 
     L has ones on its diagonal, which are left out. For `lu_solve` and `torch.lu_unpack`. Raises LinAlgError if a pivot
     is zero; `pivot=False` is refused.
@@ -202,14 +205,15 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor
 
 @_listed
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
-    """As `lu_factor`, with `info` in place of an error: the first pivot that is zero, counted from 1, or 0."""
+    """The LU decomposition as by `lu_factor`, with `info` in place of an error: the first pivot that is zero, counted
+    from 1, or 0."""
     checked = "torch.linalg.lu_factor_ex" if check_errors else ""
     return return_types.linalg_lu_factor_ex(*factored("torch.lu_factor", checked, A, pivot))
 
 
 @_listed
 def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
-    """P, of exchanged rows, the lower triangular L and the upper triangular U of A = P L U."""
+    """The LU decomposition A = P L U: P, of exchanged rows, the lower triangular L and the upper triangular U."""
     P, L, U = unpacked(*factored("linalg.lu", "", A, pivot)[:2])
     return return_types.linalg_lu(P, called("LinalgLuBackward0", L), called("LinalgLuBackward0", U))
 
@@ -227,7 +231,8 @@ def unpacked(LU: Tensor, pivots: Tensor, data: bool = True, exchanges: bool = Tr
 
 @_listed
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X of A X = B (`left=False`: X A = B; `adjoint`: of A^H) from `lu_factor` of A; batches of LU and B broadcast."""
+    """Solves A X = B for X (`left=False`: X A = B; `adjoint`: of A^H) from `lu_factor` of A; batches of LU and B
+    broadcast."""
     name, size = "linalg.lu_solve", LU.shape[-1:]
     check_matrices(f"torch.{name}", LU)
     decompositions.DIVIDED("", (LU,))
@@ -286,14 +291,15 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> return_types.linalg
 def ldl_factor_ex(
     input: Tensor, *, hermitian: bool = False, check_errors: bool = False
 ) -> return_types.linalg_ldl_factor_ex:
-    """As `ldl_factor`, with `info` in place of an error: the first pivot that is zero, counted from 1, or 0."""
+    """The LDL decomposition as by `ldl_factor`, with `info` in place of an error: the first pivot that is zero, counted
+    from 1, or 0."""
     checked = "torch.linalg.ldl_factor_ex" if check_errors else ""
     return return_types.linalg_ldl_factor_ex(*_symmetric(checked, input, hermitian))
 
 
 @_listed
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """X of A X = B from `ldl_factor` of A; batches broadcast."""
+    """Solves A X = B for X, from `ldl_factor` of A; batches broadcast."""
     name = "torch.linalg.ldl_solve"
     check_matrices(name, LD)
     check_matrices(name, B, square=False, argument="B")

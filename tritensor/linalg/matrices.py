@@ -1,4 +1,4 @@
-"""What factorisations and solvers share: checks of matrices in PyTorch's words, and their adjoints and diagonals."""
+"""Helpers of factorisations and solvers: checks of matrices in PyTorch's words, and their adjoints and diagonals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Matrices(Rule):
         self.kernel, self.words = kernel, words
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule, with PyTorch's words."""
+        """See the base class, with PyTorch's words."""
         kind = operands[0].dtype
         if self.words and kind.category < dtypes.FLOATING:
             raise DtypeError(explain(self.words.format(kind.legacy), remedy=_REMEDY))
@@ -96,7 +96,7 @@ def on_diagonal(x: Tensor) -> Tensor:
 
 
 def unit_lower(x: Tensor) -> Tensor:
-    """What is below the diagonal, and ones on it."""
+    """The elements below the diagonal, and ones on it."""
     return x.tril(-1) + identity(x, *x.shape[-2:])
 
 

@@ -192,7 +192,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 @_listed
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """The vector products along a dimension of size 3; the others broadcast. Both are of one dtype, not of booleans.
+    """The cross products along a dimension of size 3; the others broadcast. Both are of one dtype, not of booleans.
 
     >>> import tritensor as torch
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))

@@ -229,7 +229,7 @@ def _spectrum(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _counting(s: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
-    """Which values are larger than both tolerances, the second of which is relative to the largest value."""
+    """Tests which values are larger than both tolerances, the second of which is relative to the largest value."""
     size = np.abs(s)
     top = size.max(-1, keepdims=True, initial=0)
     bounds = [np.asarray(x)[..., None] * scale for x, scale in ((atol, 1), (rtol, top))]
@@ -265,7 +265,7 @@ def _(grad, A, out):
 
 @hosted(Matrices("svd_cpu"), name="linalg_matrix_rank", outputs={"out": dtypes.int64}, kinds=TOLERANCES)
 def rank(A, atol, rtol, *, hermitian=False):
-    """How many singular values are larger than both tolerances."""
+    """The number of singular values that are larger than both tolerances."""
     if hermitian:
         s = failing("linalg.eigh", "eigenvalues", np.linalg.eigvalsh, A)
     else:

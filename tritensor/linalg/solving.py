@@ -48,7 +48,8 @@ def inv(A: Tensor) -> Tensor:
 
 @_listed
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
-    """As `inv`, which it is with `check_errors`, with `info` in place of an error: the pivot that is zero, or 0."""
+    """The inverse as by `inv`, which it is with `check_errors`, with `info` in place of an error: the pivot that is
+    zero, or 0."""
     return return_types.linalg_inv_ex(*_inverse("linalg.inv_ex", A, check_errors))
 
 
@@ -63,7 +64,7 @@ def _inverse(name: str, A: Tensor, checked: bool) -> tuple[Tensor, Tensor]:
 
 @_listed
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """X of A @ X = B, or of X @ A = B unless `left`, for square matrices A (..., n, n); batches broadcast.
+    """Solves A @ X = B for X, or X @ A = B unless `left`, for square matrices A (..., n, n); batches broadcast.
 
     Args:
         B: matrices (..., n, k), unless `left` (..., k, n); or vectors: (n,), or A's shape without its last dimension.
@@ -80,7 +81,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 @_listed
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> return_types.linalg_solve_ex:
-    """As `solve`, which it is with `check_errors`, with `info` in place of an error: the pivot that is zero, or 0."""
+    """Solves as `solve`, which it is with `check_errors`, with `info` in place of an error: the pivot that is zero, or
+    0."""
     return return_types.linalg_solve_ex(*_solution("linalg.solve_ex", A, B, left, check_errors))
 
 
@@ -112,7 +114,7 @@ def fitting(name: str, A: Tensor, B: Tensor, left: bool = True) -> list[Tensor]:
 
 @_listed
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """X of A @ X = B, or of X @ A = B unless `left`, for triangular A (..., n, n); on a device by a kernel.
+    """Solves A @ X = B for X, or X @ A = B unless `left`, for triangular A (..., n, n); on a device by a kernel.
 
     Args:
         B: matrices (..., n, k), unless `left` (..., k, n); batches broadcast.
@@ -195,7 +197,8 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
 
 @_listed
 def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """How many singular values of the matrices (..., m, n) are not taken for 0; the arguments are those of `pinv`.
+    """The rank of matrices (..., m, n): the number of singular values that are not taken for 0; the arguments are those
+    of `pinv`.
 
     Args:
         tol: the same as `atol`, without a relative tolerance.
@@ -216,7 +219,8 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 @public(package=False, functional=False)
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
-    """The smallest X for which A @ X - B is smallest, for matrices A (..., m, n) and B (..., m, k) or vectors (..., m).
+    """Solves the least squares problem: the smallest X for which A @ X - B is smallest, for matrices A (..., m, n) and
+    B (..., m, k) or vectors (..., m).
 
     Args:
         rcond: singular values up to this times the largest one are taken for 0; the dtype's epsilon times max(m, n)
@@ -287,7 +291,8 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 @_listed
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """X of tensordot(A, X, X.ndim) = B: A is a square matrix whose rows are its first dimensions, as many as B has.
+    """Solves tensordot(A, X, X.ndim) = B for X: A is a square matrix whose rows are its first dimensions, as many as B
+    has.
 
     Args:
         dims: dimensions of A that are moved to the end first.

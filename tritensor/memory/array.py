@@ -73,12 +73,12 @@ class DeviceArray:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self.form.shape)
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return prod(self.form.shape)
 
     @property
@@ -96,7 +96,7 @@ class DeviceArray:
         return self.buffer.address + self.offset * self.form.dtype.itemsize
 
     def is_contiguous(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """True if the elements lie in row-major order without gaps."""
         return layout.is_contiguous(self.form.shape, self.form.strides)
 
     def transpose(self, axes: tuple[int, ...]) -> DeviceArray:
@@ -240,7 +240,7 @@ def form_of_new(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) ->
 
 
 def owns_all(data: Any) -> bool:
-    """Whether an array covers all of its memory in row-major order, and no other array shares the memory."""
+    """True if an array covers all of its memory in row-major order, and no other array shares the memory."""
     if data.__class__ is DeviceArray:
         return getrefcount(data.buffer) <= 2 and data.is_contiguous() and data.nbytes == data.buffer.nbytes
     return data.__class__ is np.ndarray and data.base is None

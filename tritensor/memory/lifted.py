@@ -1,4 +1,4 @@
-"""What a tensor holds inside of a transformation of `tritensor.func`: an array of a level, over another array.
+"""The data of a tensor inside of a transformation of `tritensor.func`: an array of a level, over another array.
 
 A `Batched` array is one sample of an array with a batch dimension in front (`vmap`); a `Dual` array a value and the
 tangent that goes with it (forward mode). Both report the shape that the user's code sees. Transformations nest: the
@@ -93,7 +93,7 @@ class Lifted:
         return steps[len(steps) - self.ndim :]
 
     def is_contiguous(self) -> bool:
-        """Whether every view that a contiguous array has is a view of this one."""
+        """True if every view that a contiguous array has is a view of this one."""
         return all(_contiguous(array) for array in self.parts())
 
     def parts(self) -> tuple[Any, ...]:
@@ -109,7 +109,7 @@ class Lifted:
         return self.mapped(lambda array: view.of_array(array, arguments))
 
     def moves(self) -> bool:
-        """Whether a tangent is in it."""
+        """True if a tangent is in it."""
         return any(isinstance(array, Lifted) and array.moves() for array in self.parts())
 
     def constant(self) -> Any:

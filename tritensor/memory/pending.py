@@ -61,12 +61,12 @@ class PendingArray:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
@@ -75,7 +75,7 @@ class PendingArray:
         return prod(self.shape) * self.dtype.itemsize
 
     def is_contiguous(self) -> bool:
-        """Whether the array that `wait` returns is in row-major order."""
+        """True if the array that `wait` returns is in row-major order."""
         return self._has_gaps or bool(self.raw.flags.c_contiguous)
 
     def restrided(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> PendingArray:
@@ -85,7 +85,7 @@ class PendingArray:
         return self
 
     def done(self) -> bool:
-        """Whether `wait` would return at once."""
+        """True if `wait` would return at once."""
         return all(self._driver.mark_done(mark) for mark in self._marks.values())
 
     def also(self, stream: Stream, mark: Any) -> None:
@@ -94,7 +94,7 @@ class PendingArray:
 
     @property
     def is_being_sent(self) -> bool:
-        """Whether this is the source of copies that have not been waited for."""
+        """True if this is the source of copies that have not been waited for."""
         return self.source is not None and bool(self._marks)
 
     def wait(self) -> np.ndarray:

@@ -25,7 +25,7 @@ __all__ = ["can_be_sent", "send"]
 
 
 def can_be_sent(x: Any) -> bool:
-    """Whether the memory of the tensor `x` is pinned, large enough for this to pay, and referenced by no other object:
+    """True if the memory of the tensor `x` is pinned, large enough for this to pay, and referenced by no other object:
     no view, no NumPy array, no other tensor.
 
     Every array over a pinned block has the block's first array as its base, so reference counts show other users.

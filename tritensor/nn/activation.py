@@ -19,28 +19,28 @@ __all__ += ["Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh"
 
 @declared("relu")
 class ReLU(Layer):
-    """`max(x, 0)`."""
+    """Applies the rectified linear unit: `max(x, 0)`."""
 
     inplace: bool = False
 
 
 @declared("silu")
 class SiLU(Layer):
-    """`x * sigmoid(x)`."""
+    """Applies SiLU (swish): `x * sigmoid(x)`."""
 
     inplace: bool = False
 
 
 @declared("mish")
 class Mish(Layer):
-    """`x * tanh(softplus(x))`."""
+    """Applies Mish: `x * tanh(softplus(x))`."""
 
     inplace: bool = False
 
 
 @declared("leaky_relu")
 class LeakyReLU(Layer):
-    """`x` where positive, `negative_slope * x` elsewhere."""
+    """Applies leaky ReLU: `x` where positive, `negative_slope * x` elsewhere."""
 
     negative_slope: float = 0.01
     inplace: bool = False
@@ -48,7 +48,7 @@ class LeakyReLU(Layer):
 
 @declared("elu")
 class ELU(Layer):
-    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
+    """Applies the exponential linear unit: `x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
 
     alpha: float = 1.0
     inplace: bool = False
@@ -56,7 +56,7 @@ class ELU(Layer):
 
 @declared("celu")
 class CELU(Layer):
-    """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere, whose slope at 0 is 1."""
+    """Applies CELU: `x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere, whose slope at 0 is 1."""
 
     alpha: float = 1.0
     inplace: bool = False
@@ -64,21 +64,21 @@ class CELU(Layer):
 
 @declared("selu")
 class SELU(Layer):
-    """`1.0507 * x` where positive, `1.7581 * (exp(x) - 1)` elsewhere: mean 0 and variance 1 are kept."""
+    """Applies SELU: `1.0507 * x` where positive, `1.7581 * (exp(x) - 1)` elsewhere: mean 0 and variance 1 are kept."""
 
     inplace: bool = False
 
 
 @declared("hardsigmoid", shown=())
 class Hardsigmoid(Layer):
-    """`x / 6 + 1 / 2`, held between 0 and 1."""
+    """Applies the hard sigmoid: `x / 6 + 1 / 2`, held between 0 and 1."""
 
     inplace: bool = False
 
 
 @declared("hardswish", shown=())
 class Hardswish(Layer):
-    """`x * hardsigmoid(x)`."""
+    """Applies hard swish: `x * hardsigmoid(x)`."""
 
     inplace: bool = False
 
@@ -91,21 +91,21 @@ class _Shrink(Layer):
 
 @declared("hardshrink")
 class Hardshrink(_Shrink):
-    """`x`, and 0 where it lies between `-lambd` and `lambd`, or on one of them."""
+    """Applies hard shrinkage: `x`, and 0 where it lies between `-lambd` and `lambd`, or on one of them."""
 
     lambd: float = 0.5
 
 
 @declared("softshrink")
 class Softshrink(_Shrink):
-    """`x`, closer to 0 by `lambd`, and 0 where it would pass it."""
+    """Applies soft shrinkage: `x`, closer to 0 by `lambd`, and 0 where it would pass it."""
 
     lambd: float = 0.5
 
 
 @declared("threshold")
 class Threshold(Layer):
-    """`x` where it is above `threshold`, else `value`."""
+    """Thresholds each element: `x` where it is above `threshold`, else `value`."""
 
     threshold: float
     value: float
@@ -114,7 +114,8 @@ class Threshold(Layer):
 
 @declared("rrelu")
 class RReLU(Layer):
-    """`x` where positive; elsewhere times a slope drawn from `lower` to `upper`, or times their mean in evaluation."""
+    """Applies randomized leaky ReLU: `x` where positive; elsewhere times a slope drawn from `lower` to `upper`, or
+    times their mean in evaluation."""
 
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3
@@ -122,7 +123,8 @@ class RReLU(Layer):
 
 
 class PReLU(Module):
-    """`x` where positive; elsewhere times a learned slope, one for all or one for each channel, dimension 1.
+    """Applies parametric ReLU: `x` where positive; elsewhere times a learned slope, one for all or one for each
+    channel, dimension 1.
 
     >>> import tritensor as torch
     >>> torch.nn.PReLU()(torch.tensor([-4.0, 2.0]))
@@ -145,20 +147,20 @@ class PReLU(Module):
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """How many slopes there are."""
+        """The number of slopes."""
         return f"num_parameters={self.num_parameters}"
 
 
 @declared("glu")
 class GLU(Layer):
-    """The first half of `x` along `dim`, times the sigmoid of the second."""
+    """Applies the gated linear unit: the first half of `x` along `dim`, times the sigmoid of the second."""
 
     dim: int = -1
 
 
 @declared("hardtanh")
 class Hardtanh(Layer):
-    """`x`, held between `min_val` and `max_val`.
+    """Applies hardtanh: `x`, held between `min_val` and `max_val`.
 
     Raises:
         AssertionError: `max_val` is not above `min_val`.
@@ -174,7 +176,7 @@ class Hardtanh(Layer):
 
 
 class ReLU6(Hardtanh):
-    """`x`, held between 0 and 6."""
+    """Applies ReLU6: `x`, held between 0 and 6."""
 
     _shown = ("inplace",)
 
@@ -184,14 +186,15 @@ class ReLU6(Hardtanh):
 
 @declared("gelu")
 class GELU(Layer):
-    """`x` times the normal distribution's share below it; `approximate="tanh"` for the cheaper formula."""
+    """Applies the Gaussian error linear unit: `x` times the normal distribution's share below it; `approximate="tanh"`
+    for the cheaper formula."""
 
     approximate: str = "none"
 
 
 @declared("softplus")
 class Softplus(Layer):
-    """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is above `threshold`."""
+    """Applies softplus: `log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is above `threshold`."""
 
     beta: float = 1.0
     threshold: float = 20.0
@@ -199,7 +202,7 @@ class Softplus(Layer):
 
 @declared("sigmoid")
 class Sigmoid(Layer):
-    """`1 / (1 + exp(-x))`."""
+    """Applies the logistic sigmoid: `1 / (1 + exp(-x))`."""
 
 
 @declared("tanh")
@@ -209,42 +212,42 @@ class Tanh(Layer):
 
 @declared("tanhshrink")
 class Tanhshrink(Layer):
-    """`x - tanh(x)`."""
+    """Applies tanhshrink: `x - tanh(x)`."""
 
 
 @declared("logsigmoid")
 class LogSigmoid(Layer):
-    """The logarithm of the sigmoid, computed without overflow."""
+    """Applies the logarithm of the sigmoid, computed without overflow."""
 
 
 @declared("softsign")
 class Softsign(Layer):
-    """`x / (1 + |x|)`."""
+    """Applies softsign: `x / (1 + |x|)`."""
 
 
 @declared("softmax")
 class Softmax(Layer):
-    """exp(x), scaled to add up to 1 along `dim`; without it, PyTorch's old choice and its warning."""
+    """Applies softmax: exp(x), scaled to add up to 1 along `dim`; without it, PyTorch's old choice and its warning."""
 
     dim: int | None = None
 
 
 @declared("log_softmax")
 class LogSoftmax(Layer):
-    """The logarithm of softmax along `dim`, computed without overflow; without it as for `Softmax`."""
+    """Applies the logarithm of softmax along `dim`, computed without overflow; without it as for `Softmax`."""
 
     dim: int | None = None
 
 
 @declared("softmin")
 class Softmin(Layer):
-    """exp(-x), scaled to add up to 1 along `dim`; without it as for `Softmax`."""
+    """Applies softmin: exp(-x), scaled to add up to 1 along `dim`; without it as for `Softmax`."""
 
     dim: int | None = None
 
 
 class Softmax2d(Module):
-    """`Softmax` over the channels of pictures (N, C, H, W) or (C, H, W).
+    """Applies softmax over the channels of pictures (N, C, H, W) or (C, H, W).
 
     Raises:
         ValueError: an input of other dimensions.

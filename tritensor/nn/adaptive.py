@@ -24,7 +24,7 @@ __all__ = ["AdaptiveLogSoftmaxWithLoss", "LinearCrossEntropyLoss", "LinearCrossE
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How `functional.linear_cross_entropy` divides its rows into chunks.
+    """The options by which `functional.linear_cross_entropy` divides its rows into chunks.
 
     Args:
         batch_chunk_size: rows of a chunk.
@@ -111,7 +111,7 @@ class LinearCrossEntropyLoss(Module):
         self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """What `functional.linear_cross_entropy` returns."""
+        """Returns `functional.linear_cross_entropy` of the inputs."""
         shape, linear = (self.num_classes, *self.out_features), self.linear
         return linear_cross_entropy(  # type: ignore[no-any-return]
             input,

@@ -1,4 +1,4 @@
-"""What a module consists of: every tensor with its shape, dtype and device, registered or not."""
+"""The audit of a module: every tensor with its shape, dtype and device, registered or not."""
 
 from __future__ import annotations
 

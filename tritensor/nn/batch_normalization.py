@@ -119,7 +119,7 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm, rank=1):
-    """Brings each of `num_features` channels of (N, C) or (N, C, L) to zero mean and unit variance over the batch.
+    """Batch normalisation: each channel of (N, C) or (N, C, L) gets zero mean and unit variance over the batch.
 
     In training statistics are the batch's, and running ones move towards them; in evaluation the running ones are used.
 
@@ -138,7 +138,7 @@ class BatchNorm1d(_BatchNorm, rank=1):
 
 
 class BatchNorm2d(_BatchNorm, rank=2):
-    """`BatchNorm1d` for (N, C, H, W).
+    """Batch normalisation of (N, C, H, W); see `BatchNorm1d`.
 
     >>> import tritensor as torch
     >>> torch.nn.BatchNorm2d(3)(torch.ones(2, 3, 4, 4)).shape
@@ -147,7 +147,7 @@ class BatchNorm2d(_BatchNorm, rank=2):
 
 
 class BatchNorm3d(_BatchNorm, rank=3):
-    """`BatchNorm1d` for (N, C, D, H, W).
+    """Batch normalisation of (N, C, D, H, W); see `BatchNorm1d`.
 
     >>> import tritensor as torch
     >>> torch.nn.BatchNorm3d(3, momentum=None, affine=False)
@@ -216,7 +216,7 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm, rank=1):
-    """Brings each channel of each example of (N, C, L), or of one example (C, L), to zero mean and unit variance.
+    """Instance normalisation: each channel of each example of (N, C, L) or (C, L) gets zero mean and unit variance.
 
     >>> import tritensor as torch
     >>> torch.nn.InstanceNorm1d(4)
@@ -233,7 +233,7 @@ class InstanceNorm1d(_InstanceNorm, rank=1):
 
 
 class InstanceNorm2d(_InstanceNorm, rank=2):
-    """`InstanceNorm1d` for (N, C, H, W) or (C, H, W).
+    """Instance normalisation of (N, C, H, W) or (C, H, W); see `InstanceNorm1d`.
 
     >>> import tritensor as torch
     >>> torch.nn.InstanceNorm2d(3)(torch.ones(3, 4, 4)).shape
@@ -242,7 +242,7 @@ class InstanceNorm2d(_InstanceNorm, rank=2):
 
 
 class InstanceNorm3d(_InstanceNorm, rank=3):
-    """`InstanceNorm1d` for (N, C, D, H, W) or (C, D, H, W).
+    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W); see `InstanceNorm1d`.
 
     >>> import tritensor as torch
     >>> torch.nn.InstanceNorm3d(3, affine=True)

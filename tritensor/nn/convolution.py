@@ -25,7 +25,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(OfRank, Module):
-    """What convolutions and transposed ones share.
+    """The base of convolutions and transposed ones.
 
     Raises:
         ValueError: channels that groups do not divide, or an unknown padding or padding mode.
@@ -180,7 +180,7 @@ class _Transposed(_Convolution):
 
 
 class _Lazy(LazyLayer, _Convolution):
-    """What both lazy kinds share: the input's channels become those of the weight."""
+    """The base of both lazy kinds: the input's channels become those of the weight."""
 
     def _shapes(self, input: Tensor | None) -> dict[str, tuple[int, ...]]:
         if input is None:
@@ -213,7 +213,7 @@ class _LazyTransposed(_Lazy):
 
 
 class Conv1d(_Forward, rank=1):
-    """A convolution of (images, in_channels, length) inputs with a kernel of its own for each result's channel.
+    """Applies a 1-d convolution to inputs (images, in_channels, length), with a kernel for each output channel.
 
     >>> import tritensor as torch
     >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
@@ -232,7 +232,7 @@ class Conv1d(_Forward, rank=1):
 
 
 class Conv2d(_Forward, rank=2):
-    """A convolution of (images, in_channels, height, width) inputs with a kernel for each result's channel.
+    """Applies a 2-d convolution to inputs (images, in_channels, height, width), with a kernel for each output channel.
 
     Parameters, and what is raised, are those of `Conv1d`, with a number for each dimension or one for both.
 
@@ -243,7 +243,8 @@ class Conv2d(_Forward, rank=2):
 
 
 class Conv3d(_Forward, rank=3):
-    """A convolution of (images, in_channels, depth, height, width) inputs with a kernel for each result's channel.
+    """Applies a 3-d convolution to inputs (images, in_channels, depth, height, width), with a kernel for each output
+    channel.
 
     Parameters, and what is raised, are those of `Conv1d`, with a number for each dimension or one for all.
 
@@ -254,7 +255,8 @@ class Conv3d(_Forward, rank=3):
 
 
 class ConvTranspose1d(_Transposed, rank=1):
-    """A transposed convolution, the gradient of `Conv1d`: each element of the input adds a kernel to the result.
+    """Applies a 1-d transposed convolution, the gradient of `Conv1d`: each element of the input adds a kernel to the
+    result.
 
     >>> import tritensor as torch
     >>> layer = torch.nn.ConvTranspose1d(16, 33, 3, stride=2)
@@ -274,7 +276,8 @@ class ConvTranspose1d(_Transposed, rank=1):
 
 
 class ConvTranspose2d(_Transposed, rank=2):
-    """A transposed convolution, the gradient of `Conv2d`: each element of the input adds a kernel to the result.
+    """Applies a 2-d transposed convolution, the gradient of `Conv2d`: each element of the input adds a kernel to the
+    result.
 
     Parameters, and what is raised, are those of `ConvTranspose1d`, with a number for each dimension or one for both.
 
@@ -285,7 +288,8 @@ class ConvTranspose2d(_Transposed, rank=2):
 
 
 class ConvTranspose3d(_Transposed, rank=3):
-    """A transposed convolution, the gradient of `Conv3d`: each element of the input adds a kernel to the result.
+    """Applies a 3-d transposed convolution, the gradient of `Conv3d`: each element of the input adds a kernel to the
+    result.
 
     Parameters, and what is raised, are those of `ConvTranspose1d`, with a number for each dimension or one for all.
 

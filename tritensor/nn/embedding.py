@@ -61,7 +61,7 @@ def _sizes(embeddings: Tensor) -> tuple[int, int]:
 
 
 class Embedding(_Table):
-    """A table of `num_embeddings` vectors: indices of any shape become vectors, of shape (..., embedding_dim).
+    """A lookup table of `num_embeddings` embeddings: indices of any shape become vectors (..., embedding_dim).
 
     The table starts normally distributed, with zeros in the row `padding_idx`.
 

@@ -1,4 +1,4 @@
-"""How layers without parameters are declared: by their fields, and the function that is called with them."""
+"""Declares layers without parameters, from their fields and the function that is called with them."""
 
 from __future__ import annotations
 
@@ -150,5 +150,5 @@ def _forward(cls: type[Layer], function: Any) -> Any:
     place, lines = (__name__, f"{cls.__qualname__}.forward"), [f"return function({names})"]
     made = compose(place, inputs, signature.return_annotation, lines, {"function": function})
     made.__module__ = cls.__module__
-    made.__doc__ = f"What `{function.__name__}` returns."
+    made.__doc__ = f"Returns `{function.__name__}` of the inputs, with the layer's options."
     return made

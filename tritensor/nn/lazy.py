@@ -29,7 +29,7 @@ class Uninitialized:
     cls_to_become: type = Tensor
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """What there is to do has been done when it was made."""
+        """Nothing to do: the parameter was initialised on creation."""
 
     @property
     def _data(self) -> Any:
@@ -158,7 +158,7 @@ class LazyModuleMixin:
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether a parameter or buffer of the module itself has no shape yet."""
+        """True if a parameter or buffer of the module itself has no shape yet."""
         tables: Any = (self._parameters, self._buffers)  # type: ignore[attr-defined]
         return any(isinstance(value, Uninitialized) for table in tables for value in table.values())
 

@@ -28,7 +28,7 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """`x @ weight.T + bias`, for inputs of shape (..., in_features).
+    """Applies a linear (affine) transformation: `x @ weight.T + bias`, for inputs of shape (..., in_features).
 
     The weight has the shape (out_features, in_features); both start uniform in +-1/sqrt(in_features), as in PyTorch.
 
@@ -67,7 +67,8 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """`x1 @ weight[k] @ x2 + bias[k]` for each output k, for inputs (..., in1_features) and (..., in2_features).
+    """Applies a bilinear transformation: `x1 @ weight[k] @ x2 + bias[k]` for each output k, for inputs (...,
+    in1_features) and (..., in2_features).
 
     Weight (out_features, in1_features, in2_features) and bias start uniform in +-1/sqrt(in1_features).
 

@@ -63,24 +63,24 @@ class _MarginLoss(_Reducing, Layer):
 
 @declared("mse_loss", shown=())
 class MSELoss(_Loss):
-    """The mean (or sum) of the squared differences."""
+    """The mean squared error (L2) loss: the mean (or sum) of the squared differences."""
 
 
 @declared("l1_loss", shown=())
 class L1Loss(_Loss):
-    """The mean (or sum) of the distances."""
+    """The mean absolute error (L1) loss: the mean (or sum) of the distances."""
 
 
 @declared("smooth_l1_loss", shown=())
 class SmoothL1Loss(_Loss):
-    """Distances, less than `beta` half their squares over `beta`, and `beta / 2` less beyond."""
+    """The smooth L1 loss of distances: below `beta` half their squares over `beta`, beyond it `beta / 2` less."""
 
     beta: float = 1.0
 
 
 @declared("huber_loss", shown=())
 class HuberLoss(Layer):
-    """Half the squares of distances up to `delta`, and beyond it delta * (distance - delta / 2)."""
+    """The Huber loss: half the squares of distances up to `delta`, and beyond it delta * (distance - delta / 2)."""
 
     reduction: str = "mean"
     delta: float = 1.0
@@ -103,7 +103,7 @@ class KLDivLoss(_Loss):
 
 @declared("binary_cross_entropy", shown=())
 class BCELoss(_WeightedLoss):
-    """Cross entropy of probabilities against those of the input, which are from 0 to 1."""
+    """Binary cross entropy of probabilities against those of the input, which are from 0 to 1."""
 
 
 @declared("poisson_nll_loss", shown=())
@@ -135,17 +135,19 @@ class GaussianNLLLoss(Layer):
 
 @declared("soft_margin_loss", shown=())
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input)) for targets of 1 and -1."""
+    """The soft margin (logistic) loss: log(1 + exp(-target * input)) for targets of 1 and -1."""
 
 
 @declared("multilabel_soft_margin_loss", shown=())
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of the cross entropies of labels 0 and 1 against the sigmoid of scores."""
+    """The multi-label soft margin loss: the mean over classes of the cross entropies of labels 0 and 1 against the
+    sigmoid of scores."""
 
 
 @declared("multilabel_margin_loss", shown=())
 class MultiLabelMarginLoss(_Loss):
-    """The sum of max(0, 1 - a label's score + another class's) over all pairs, divided by the number of classes.
+    """The multi-label margin loss: the sum of max(0, 1 - a label's score + another class's) over all pairs, divided by
+    the number of classes.
 
     The target is of the input's shape: the labels of a row are the classes before the first -1.
     """
@@ -153,7 +155,8 @@ class MultiLabelMarginLoss(_Loss):
 
 @declared("multi_margin_loss", shown=())
 class MultiMarginLoss(_Reducing, Layer):
-    """The mean over classes of max(0, margin - the target's score + a class's score) ** p, for p of 1 or 2."""
+    """The multi-class margin loss: the mean over classes of max(0, margin - the target's score + a class's score) ** p,
+    for p of 1 or 2."""
 
     p: int = 1
     margin: float = 1.0
@@ -173,24 +176,27 @@ class MultiMarginLoss(_Reducing, Layer):
 
 @declared("hinge_embedding_loss", shown=())
 class HingeEmbeddingLoss(_MarginLoss):
-    """The distances of pairs that are alike (target 1), max(0, margin - distance) of those that are not (-1)."""
+    """The hinge embedding loss: the distances of pairs that are alike (target 1), max(0, margin - distance) of those
+    that are not (-1)."""
 
     margin: float = 1.0
 
 
 @declared("cosine_embedding_loss", shown=())
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - c for the cosine c of pairs of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
+    """The cosine embedding loss: 1 - c for the cosine c of pairs of vectors that are alike (target 1), max(0, c -
+    margin) for others (-1)."""
 
 
 @declared("margin_ranking_loss", shown=())
 class MarginRankingLoss(_MarginLoss):
-    """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
+    """The margin ranking loss, max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1)
+    or the second (-1)."""
 
 
 @declared("triplet_margin_loss", shown=())
 class TripletMarginLoss(_Reducing, Layer):
-    """max(0, margin + distance of anchor and positive - distance of anchor and negative).
+    """The triplet margin loss: max(0, margin + distance of anchor and positive - distance of anchor and negative).
 
     The arguments are those of `functional.triplet_margin_loss`.
     """
@@ -231,7 +237,7 @@ class TripletMarginWithDistanceLoss(Layer):
 
 @declared("binary_cross_entropy_with_logits", shown=())
 class BCEWithLogitsLoss(_WeightedLoss):
-    """Cross entropy of probabilities against the sigmoid of the input, computed without overflow.
+    """Binary cross entropy of probabilities against the sigmoid of the input (logits), computed without overflow.
 
     Args:
         weight: scales each element's loss.
@@ -246,7 +252,7 @@ class BCEWithLogitsLoss(_WeightedLoss):
 
 @declared("nll_loss", shown=())
 class NLLLoss(_Reducing, Layer):
-    """The negative of the target class's entry, for inputs that are logarithms of probabilities.
+    """The negative log likelihood loss: minus the target class's entry, for inputs that are log-probabilities.
 
     The arguments, and the shapes, are `CrossEntropyLoss`'s.
     """
@@ -260,7 +266,7 @@ class NLLLoss(_Reducing, Layer):
 
 @declared("cross_entropy", shown=())
 class CrossEntropyLoss(_Reducing, Layer):
-    """Softmax over the classes and the negative logarithm of the target class's probability.
+    """The cross entropy loss of logits: softmax over the classes, then the negative log of the target's probability.
 
     The input is (N, C, ...) or (C,), the target class indices of shape (N, ...) or (), or probabilities of the input's
     shape.
@@ -288,7 +294,8 @@ class CrossEntropyLoss(_Reducing, Layer):
 
 @declared("ctc_loss", shown=())
 class CTCLoss(Layer):
-    """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels.
+    """The connectionist temporal classification loss: the negative logarithm of the probability that steps of class
+    probabilities spell a sequence of labels.
 
     The arguments are those of `functional.ctc_loss`.
     """

@@ -156,7 +156,7 @@ class Module(ModuleTree):
 
     @GivesWay
     def summary(self, *inputs: Any, depth: int | None = None, file: Any = None, **named: Any) -> Summary:
-        """What the module consists of and what one call of it costs: a table with a line for each module in it.
+        """Summarises the module and the cost of one call: a table with a line for each module in it.
 
         The call is made without gradients. Afterwards, also if it raised, buffers, attributes and the states of default
         generators are what they were. A parameter, buffer or submodule of the name `summary` comes before this method,

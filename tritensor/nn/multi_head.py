@@ -24,7 +24,7 @@ _PASSED = ["embed_dim", "num_heads", "in_proj_weight", "in_proj_bias", "bias_k",
 
 @declared(shown=())
 class MultiheadAttention(Layer):
-    """For each query the values, weighted by how well their keys match it, by several heads (Vaswani et al. 2017).
+    """Multi-head attention: for each query the values, weighted by how well their keys match it (Vaswani et al. 2017).
 
     Queries, keys and values are projected; each head computes softmax(q @ k.T / sqrt(its features)) @ v with its share
     of the features, and the heads' results side by side are projected once more.

@@ -40,7 +40,7 @@ class _RowNorm(Module):
 
 
 class LayerNorm(_RowNorm):
-    """Normalises over the last dimensions, of shape `normalized_shape`, then scales and shifts elementwise.
+    """Layer normalisation over the last dimensions, of shape `normalized_shape`, then a scale and a shift.
 
     >>> import tritensor as torch
     >>> torch.nn.LayerNorm(4)
@@ -70,7 +70,8 @@ class LayerNorm(_RowNorm):
 
 
 class RMSNorm(_RowNorm):
-    """Divides the last dimensions, of shape `normalized_shape`, by the root of their mean square, then scales them.
+    """RMS normalisation: divides the last dimensions, of shape `normalized_shape`, by the root of their mean square,
+    then scales them.
 
     >>> import tritensor as torch
     >>> torch.nn.RMSNorm(4)
@@ -97,7 +98,8 @@ class RMSNorm(_RowNorm):
 
 
 class GroupNorm(Module):
-    """Brings each of `num_groups` groups of channels of each example to zero mean and unit variance, and scales them.
+    """Group normalisation: each of `num_groups` groups of channels of each example gets zero mean and unit variance,
+    then a scale and a shift.
 
     Inputs are (N, num_channels, ...). Source: Wu and He (2018).
 
@@ -152,7 +154,8 @@ class GroupNorm(Module):
 
 @declared("local_response_norm")
 class LocalResponseNorm(Layer):
-    """Divides each element of (N, C, ...) by a power of the mean square of `size` neighbouring channels.
+    """Local response normalisation: divides elements of (N, C, ...) by a power of the mean square of `size`
+    neighbouring channels.
 
     >>> import tritensor as torch
     >>> torch.nn.LocalResponseNorm(2)

@@ -1,4 +1,4 @@
-"""Which module holds a tensor, and what it is called there: "encoder.layers.3.weight".
+"""Finds the module that holds a tensor, and the tensor's path in it: "encoder.layers.3.weight".
 
 The only data kept for this are weak references to all modules. The search runs when an error message names a tensor, so
 it costs modules and operators nothing.
@@ -42,7 +42,8 @@ def parameter_path(tensor: Any) -> str | None:
 
 
 def _found(tensor: Any) -> tuple[str, str] | None:
-    """What a tensor, or one that it is a view of, is in its module, and the path there; None if no module holds it."""
+    """Finds the role of a tensor, or of one that it is a view of, in its module, and the path there; None if no module
+    holds it."""
     # read from __dict__, because a module whose __init__ has not run yet has no tables
     modules = [(module, dict(module.__dict__)) for module in list(_living.values())]
     for prefix, same in (("", operator.is_), ("view of ", _is_view)):

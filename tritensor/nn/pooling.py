@@ -33,7 +33,7 @@ class _Strided:
 
 
 class _Each(_Strided):
-    """What is shown is kept as one number for each dimension."""
+    """The base of pools whose options are kept as one number for each dimension."""
 
     def _prepare(self: Any) -> None:
         super()._prepare()
@@ -55,11 +55,11 @@ class _MaxPool(_Strided, Layer):
 
 
 class MaxPool1d(_MaxPool, rank=1):
-    """The largest element of each window along the last dimension."""
+    """1-d max pooling: the largest element of each window along the last dimension."""
 
 
 class MaxPool2d(_MaxPool, rank=2):
-    """The largest element of each window along the last two dimensions.
+    """2-d max pooling: the largest element of each window along the last two dimensions.
 
     >>> import tritensor as torch
     >>> torch.nn.MaxPool2d(3, 2, 1)(torch.ones(8, 64, 56, 56)).shape
@@ -68,12 +68,12 @@ class MaxPool2d(_MaxPool, rank=2):
 
 
 class MaxPool3d(_MaxPool, rank=3):
-    """The largest element of each window along the last three dimensions."""
+    """3-d max pooling: the largest element of each window along the last three dimensions."""
 
 
 @declared("avg_pool", shown=_WINDOW)
 class AvgPool1d(_Each, Layer, rank=1):
-    """The average of each window along the last dimension.
+    """1-d average pooling: the average of each window along the last dimension.
 
     >>> import tritensor as torch
     >>> torch.nn.AvgPool1d(2)
@@ -98,11 +98,11 @@ class _AvgPool(_Strided, Layer):
 
 
 class AvgPool2d(_AvgPool, rank=2):
-    """The average of each window along the last two dimensions."""
+    """2-d average pooling: the average of each window along the last two dimensions."""
 
 
 class AvgPool3d(_AvgPool, rank=3):
-    """The average of each window along the last three dimensions."""
+    """3-d average pooling: the average of each window along the last three dimensions."""
 
 
 @declared("adaptive_avg_pool")
@@ -111,15 +111,15 @@ class _AdaptiveAvgPool(Layer):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool, rank=1):
-    """The averages of `output_size` windows that cover the last dimension."""
+    """1-d adaptive average pooling: the averages of `output_size` windows that cover the last dimension."""
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool, rank=2):
-    """The averages of `output_size` windows that cover the last two dimensions."""
+    """2-d adaptive average pooling: the averages of `output_size` windows that cover the last two dimensions."""
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool, rank=3):
-    """The averages of `output_size` windows that cover the last three dimensions."""
+    """3-d adaptive average pooling: the averages of `output_size` windows that cover the last three dimensions."""
 
 
 @declared("adaptive_max_pool", shown=("output_size",))
@@ -129,15 +129,15 @@ class _AdaptiveMaxPool(Layer):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool, rank=1):
-    """The largest elements of `output_size` windows that cover the last dimension."""
+    """1-d adaptive max pooling: the largest elements of `output_size` windows that cover the last dimension."""
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool, rank=2):
-    """The largest elements of `output_size` windows that cover the last two dimensions."""
+    """2-d adaptive max pooling: the largest elements of `output_size` windows that cover the last two dimensions."""
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool, rank=3):
-    """The largest elements of `output_size` windows that cover the last three dimensions."""
+    """3-d adaptive max pooling: the largest elements of `output_size` windows that cover the last three dimensions."""
 
 
 @declared("lp_pool")
@@ -184,11 +184,13 @@ class _FractionalMaxPool(Layer):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool, rank=2):
-    """The largest element of each of `output_size` windows placed at random along the last two dimensions."""
+    """2-d fractional max pooling: the largest element of each of `output_size` windows placed at random along the last
+    two dimensions."""
 
 
 class FractionalMaxPool3d(_FractionalMaxPool, rank=3):
-    """The largest element of each of `output_size` windows placed at random along the last three dimensions."""
+    """3-d fractional max pooling: the largest element of each of `output_size` windows placed at random along the last
+    three dimensions."""
 
 
 @declared()
@@ -204,20 +206,20 @@ class _MaxUnpool(_Each, Layer):
 
 
 class MaxUnpool1d(_MaxUnpool, rank=1):
-    """Elements put back to where a pool along the last dimension found them."""
+    """Inverts `MaxPool1d` in part: elements go back to where the pool found them, between zeros."""
 
 
 class MaxUnpool2d(_MaxUnpool, rank=2):
-    """Elements put back to where a pool along the last two dimensions found them."""
+    """Inverts `MaxPool2d` in part: elements go back to where the pool found them, between zeros."""
 
 
 class MaxUnpool3d(_MaxUnpool, rank=3):
-    """Elements put back to where a pool along the last three dimensions found them."""
+    """Inverts `MaxPool3d` in part: elements go back to where the pool found them, between zeros."""
 
 
 @declared("unfold")
 class Unfold(Layer):
-    """The windows of pictures as columns, (N, C * positions of a window, windows).
+    """Extracts sliding windows of pictures as columns (im2col), (N, C * positions of a window, windows).
 
     >>> import tritensor as torch
     >>> torch.nn.Unfold((2, 3))(torch.ones(1, 5, 3, 4)).shape
@@ -232,7 +234,7 @@ class Unfold(Layer):
 
 @declared("fold")
 class Fold(Layer):
-    """Pictures of `output_size`, each element the sum of what stands for it in the columns of its windows."""
+    """Combines columns of windows into pictures of `output_size` (col2im): overlapping elements are added."""
 
     output_size: Sizes
     kernel_size: Sizes

@@ -152,7 +152,7 @@ class RNNBase(Module):
         return out, tuple(found) if several else found[0]
 
     def _is_batched(self, input: Tensor, first: Sequence[Tensor] | None) -> bool:
-        """Whether there is a dimension of sequences; raises if input and states disagree."""
+        """True if there is a dimension of sequences; raises if input and states disagree."""
         several, name = self.mode == "LSTM", self.mode.partition("_")[0]
         if input.ndim not in (2, 3):
             kind = "D" if several else "D tensor"
@@ -211,7 +211,8 @@ def _draw(module: Any) -> None:
 
 
 class RNN(RNNBase):
-    """h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu of that, for each step.
+    """Elman's recurrent network: h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu of that, for
+    each step.
 
     `RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, ...)`, and as `RNNBase`.
 
@@ -230,7 +231,7 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory: gates decide what of each cell is kept, added and shown.
+    """Long short-term memory (LSTM): gates decide what of each cell is kept, added and shown.
 
     i, f, g, o = the four parts of x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh;
     c' = sigmoid(f) * c + sigmoid(i) * tanh(g); h' = sigmoid(o) * tanh(c'), times weight_hr.T with `proj_size`.
@@ -248,7 +249,7 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent unit: gates decide what of the state is reset and what is kept.
+    """Gated recurrent unit (GRU): gates decide what of the state is reset and what is kept.
 
     r, z, n = the three parts of x @ weight_ih.T + bias_ih; with those of h @ weight_hh.T + bias_hh added to r and z,
     n' = tanh(n + sigmoid(r) * its part); h' = (1 - sigmoid(z)) * n' + sigmoid(z) * h.

@@ -14,7 +14,7 @@ __all__ = ["ChannelShuffle", "Flatten", "PixelShuffle", "PixelUnshuffle", "Unfla
 
 @declared()
 class Flatten(Layer):
-    """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch's.
+    """Flattens the dimensions from `start_dim` to `end_dim` into one; by default all but the batch's.
 
     >>> import tritensor as torch
     >>> torch.nn.Flatten()(torch.ones(8, 2, 3)).shape

@@ -22,7 +22,7 @@ Change = Callable[[bool], Callable[[], Any]]
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` returns: keys that the module has and the state dict lacks, and the other way round."""
+    """The result of `load_state_dict`: keys that the module has and the state dict lacks, and the other way round."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -147,7 +147,7 @@ def _extra(module: Any, saved: Any) -> Change:
 
 
 class _Loading:
-    """What a state dict lacks and has too much, and the changes it means, module by module.
+    """The keys that a state dict lacks and has too many, and the changes it means, module by module.
 
     Attributes:
         walked: the modules, each after those below it.

@@ -1,4 +1,4 @@
-"""What a module consists of and what a call of it costs, as a table and for notebooks."""
+"""The summary of a module: its parts and the cost of a call, as a table and for notebooks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Row:
 
 @dataclass
 class Summary:
-    """What `Module.summary` found; its text is a table with a line for each submodule, and the totals.
+    """The result of `Module.summary`; its text is a table with a line for each submodule, and the totals.
 
     Attributes:
         rows: the module and those below it, parents first; the first row has the totals.

@@ -93,7 +93,7 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a feed-forward network of two layers (Vaswani et al. 2017).
+    """A transformer encoder layer: self-attention and a feed-forward network of two layers (Vaswani et al. 2017).
 
     >>> import tritensor as torch
     >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)
@@ -126,7 +126,8 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to the encoder's result, and a feed-forward network of two layers.
+    """A transformer decoder layer: self-attention, attention to the encoder's result, and a feed-forward network of two
+    layers.
 
     >>> import tritensor as torch
     >>> layer = torch.nn.TransformerDecoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)
@@ -183,7 +184,7 @@ class _Stack(Module):
 
 
 class TransformerEncoder(_Stack):
-    """Copies of an encoder layer, one after another, and a norm.
+    """A transformer encoder: copies of an encoder layer, one after another, and a norm.
 
     Args:
         encoder_layer: what is copied, with its weights.
@@ -264,7 +265,7 @@ def _padding_stays(layer: Any) -> str:
 
 
 class TransformerDecoder(_Stack):
-    """Copies of a decoder layer, one after another, and a norm.
+    """A transformer decoder: copies of a decoder layer, one after another, and a norm.
 
     Args:
         decoder_layer: what is copied, with its weights.
@@ -293,7 +294,7 @@ class TransformerDecoder(_Stack):
 
 
 class Transformer(Module):
-    """An encoder of one sequence, and a decoder of another that attends to the encoder's result.
+    """A transformer: an encoder of one sequence, and a decoder of another that attends to the encoder's result.
 
     >>> import tritensor as torch
     >>> model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)

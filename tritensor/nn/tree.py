@@ -63,7 +63,7 @@ class ModuleTree:
             raise KeyError(f"attribute '{name}' already exists")
 
     def _has(self, name: str) -> bool:
-        """Whether an attribute has the name, which is not a method that gives way."""
+        """True if an attribute has the name, which is not a method that gives way."""
         return hasattr(self, name) and getattr(getattr(self, name), "gives_way", None) is not True
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:

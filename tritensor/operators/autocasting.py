@@ -99,7 +99,7 @@ _BY_OPERATORS = frozenset(
 
 
 def listed(name: str) -> bool:
-    """Whether an operator of this name casts. One that changes a tensor in place does not."""
+    """True if an operator of this name casts. One that changes a tensor in place does not."""
     return name != "index_put" and any(name in policies for policies in _POLICIES.values())
 
 
@@ -167,7 +167,7 @@ def _cast(name: str, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], str | No
 
 
 def eligible(x: Tensor, kind: str) -> bool:
-    """Whether a tensor is cast: floating but not float64, and on a device of the type."""
+    """True if a tensor is cast: floating but not float64, and on a device of the type."""
     return x.is_floating_point() and x.dtype is not dtypes.float64 and x.device.type == kind
 
 
@@ -210,7 +210,7 @@ def _kind(call: str, device_type: Any) -> str:
 
 @public(functional=False)
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether operators of this thread cast their inputs on devices of a type.
+    """True if operators of this thread cast their inputs on devices of a type.
 
     >>> import tritensor as torch
     >>> with torch.autocast("cpu"):
@@ -260,7 +260,7 @@ def set_autocast_dtype(device_type: str, dtype: dtypes.dtype) -> None:
 
 @public(functional=False)
 def is_autocast_cache_enabled() -> bool:
-    """Whether a parameter is cast once in an outermost block of autocast, and not each time that it is used."""
+    """True if a parameter is cast once in an outermost block of autocast, and not each time that it is used."""
     return state.cache
 
 
@@ -297,7 +297,7 @@ def autocast_decrement_nesting() -> int:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is autocast on devices of a type: on "cpu" and "cuda".
+    """True if there is autocast on devices of a type: on "cpu" and "cuda".
 
     Raises:
         ArgumentError: the type is no string. DeviceError: no devices have that type.

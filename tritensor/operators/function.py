@@ -92,7 +92,7 @@ class FunctionCtx:
         self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros (True) or None for outputs without a gradient."""
+        """Sets whether `backward` gets zeros (True) or None for outputs without a gradient."""
         if not isinstance(value, bool):
             words = f"set_materialize_grads received an invalid combination of arguments - got ({type(value).__name__})"
             raise ArgumentError(f"{words}, but expected (bool)")
@@ -189,7 +189,7 @@ def _zeros(shape: tuple[int, ...], dtype: dtypes.dtype, device: devices.device) 
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` is told of a batch."""
+    """The facts of a batch that a Function's `vmap` is told."""
 
     batch_size: int
     randomness: str
@@ -302,7 +302,7 @@ class Function:
 
     @classmethod
     def _batched(cls, level: Level, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """What `vmap` makes of all samples."""
+        """Applies `vmap` to all samples."""
         inside = [isinstance(x, Tensor) and isinstance(x._data, Lifted) and x._data.level is level for x in args]
         # what all samples share has a gradient for each of them all the same
         dims = tuple(

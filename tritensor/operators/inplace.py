@@ -35,7 +35,7 @@ __all__ = ["OverlapError", "check_history", "check_writable", "in_place", "in_pl
 
 
 class OverlapError(ShapeError):
-    """Several elements of a tensor to be written to are one in memory."""
+    """Several elements of a tensor that is to be written share memory."""
 
 
 def check_history(x: Tensor) -> None:
@@ -71,7 +71,7 @@ def check_writable(x: Tensor) -> None:
 
 
 def is_itself(x: Tensor, source: Tensor) -> bool:
-    """Whether `source` has the same elements in the same memory as `x`: to copy them is to do nothing."""
+    """True if `source` has the same elements in the same memory as `x`: to copy them is to do nothing."""
     if x is source:
         return True
     if isinstance(x._data, Lifted) or isinstance(source._data, Lifted):

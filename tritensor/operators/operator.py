@@ -196,7 +196,7 @@ class Operator:
 
     @property
     def differentiable(self) -> bool:
-        """Whether any gradient was declared."""
+        """True if any gradient was declared."""
         return self.joint_gradient is not None or bool(self.gradients_of)
 
     # ---- the stages that families define ----------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Operator:
         raise TypeError(f"{self.name}: the family {self.family} allocates nothing")
 
     def terms(self, call: Call) -> int:
-        """How many numbers are summed for an element of the smallest result, about, for checked mode's tolerance."""
+        """The number of summands of an element of the smallest result, about, for checked mode's tolerance."""
         largest: int = max([1, *(x.size for x in call.arrays if hasattr(x, "size"))])
         return largest // max(1, min(out.size for out in call.outs))
 
@@ -474,7 +474,8 @@ class Operator:
                 unknown(self, outputs, inputs)
 
     def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
-        """What backward calls when the inputs in `mask` need a gradient; None if no gradient of these is declared."""
+        """The function that backward calls when the inputs in `mask` need a gradient; None if no gradient of these is
+        declared."""
         if mask in self.backwards:
             return self.backwards[mask]
         for name, needed in zip(self.inputs, mask, strict=False):

@@ -47,7 +47,7 @@ _RESIZED = (
 
 
 class Into(NamedTuple):
-    """What a function accepts as `out`.
+    """The forms of the argument `out` that a function accepts.
 
     Attributes:
         dtype: "same" as the result's ("object": with another error); "cast": any that the result's can be promoted to

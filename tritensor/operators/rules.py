@@ -200,7 +200,7 @@ def compute_dtype(result: dtypes.dtype) -> dtypes.dtype:
 
 
 def is_half(kind: dtypes.dtype) -> bool:
-    """Whether a dtype is float16 or bfloat16."""
+    """True if a dtype is float16 or bfloat16."""
     return kind is dtypes.float16 or kind is dtypes.bfloat16
 
 
@@ -215,7 +215,7 @@ class NoBooleans(Rule):
         self.words = words
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError for a boolean operand."""
+        """See the base class; raises DtypeError for a boolean operand."""
         if any(
             value.dtype is dtypes.bool_ if isinstance(value, Tensor) else value.__class__ is bool for value in operands
         ):
@@ -231,14 +231,14 @@ class Power(Rule):
     """Refuses booleans but with an exponent that is True or False, and an integer power that is a negative number."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule."""
+        """See the base class."""
         x, y = operands
         if isinstance(x, Tensor) and x.dtype is dtypes.bool_ and isinstance(y, (bool, np.bool_)):
             return dtypes.bool_, dtypes.bool_
         return super().__call__(operator, operands)
 
     def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
-        """As for any rule; the function raises DtypeError for an integer to a negative integer number, and for an
+        """See the base class; the function raises DtypeError for an integer to a negative integer number, and for an
         exponent that an integer or half-precision dtype does not hold."""
         taken = super().number(name, call)
         if name != "y" or taken is None:
@@ -265,15 +265,15 @@ class Choice(Rule):
     """Numbers must fit into the result's dtype, but become infinite in half precision, as in PyTorch."""
 
     def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
-        """As for any rule; None for half precision."""
+        """See the base class; None for half precision."""
         return super().number(name, call) if compute_dtype(call.results[0]) is call.results[0] else None
 
 
 class Logic(Rule):
-    """Of a number only counts whether it is 0."""
+    """A rule for logic: of a number it only counts whether it is 0."""
 
     def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
-        """As for any rule."""
+        """See the base class."""
         return bool
 
 
@@ -284,7 +284,7 @@ class Scaled(Rule):
         super().__init__(name, held=("alpha",))
 
     def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
-        """As for any rule; the function raises DtypeError for a factor of another category."""
+        """See the base class; the function raises DtypeError for a factor of another category."""
         taken, result = super().number(name, call), call.results[0]
         if name != "alpha" or taken is None:
             return taken
@@ -306,7 +306,7 @@ class Square(Rule):
     """Booleans become int64, as in a power of them."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule, with int64 in place of booleans."""
+        """See the base class, with int64 in place of booleans."""
         if operands[0].dtype is dtypes.bool_:
             return dtypes.int64, dtypes.int64
         return super().__call__(operator, operands)
@@ -318,7 +318,7 @@ class Magnitude(Rule):
     narrows = True
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule, with the real counterpart of a complex result."""
+        """See the base class, with the real counterpart of a complex result."""
         compute, result = super().__call__(operator, operands)
         return compute, dtypes.real_of(result)
 
@@ -332,7 +332,7 @@ class Quotient(Rule):
     examines = True
 
     def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
-        """As for any rule; the function raises DivisionError for an integer divisor that is zero, or wraps to it."""
+        """See the base class; the function raises DivisionError for an integer divisor that is zero, or wraps to it."""
         taken = super().number(name, call)
         if name != "y" or taken is None or call.compute.category == dtypes.FLOATING or not call.arrays[0].size:
             return taken
@@ -368,7 +368,7 @@ class Rectified(Rule):
     """Every real dtype but boolean."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError for a boolean tensor."""
+        """See the base class; raises DtypeError for a boolean tensor."""
         if operands[0].dtype is dtypes.bool_:
             raise DtypeError(
                 explain(f"Boolean inputs not supported for {operator}", remedy="convert the tensor with .to(dtype)")
@@ -380,7 +380,7 @@ class Widening(Rule):
     """Sums and products: booleans and integers become int64, so that results do not overflow where the inputs fit."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule, with int64 in place of booleans and integers."""
+        """See the base class, with int64 in place of booleans and integers."""
         compute, result = super().__call__(operator, operands)
         return (compute, result) if result.category > dtypes.INTEGER else (dtypes.int64, dtypes.int64)
 
@@ -404,7 +404,7 @@ class FloatingOnly(Rule):
         self.dtype_words = dtype_words or words
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError with `words` for a boolean or an integer tensor."""
+        """See the base class; raises DtypeError with `words` for a boolean or an integer tensor."""
         kind = operands[0].dtype
         self.check(kind, self.words)
         return super().__call__(operator, operands)
@@ -425,7 +425,7 @@ class Places(Rule):
     """`argmax` and `argmin`: every dtype but boolean is accepted, the result is int64."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError for a boolean tensor."""
+        """See the base class; raises DtypeError for a boolean tensor."""
         if operands[0].dtype is dtypes.bool_:
             raise DtypeError(
                 explain(f"{operator}(): does not support bool input", remedy="convert the input first, as in x.int()")
@@ -441,7 +441,7 @@ class Floating(Rule):
         self.words = words
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError for any other dtype."""
+        """See the base class; raises DtypeError for any other dtype."""
         self.check(operator, operands[0].dtype)
         return super().__call__(operator, operands)
 

@@ -15,7 +15,7 @@ __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 @declared(rules.adam_numbers, rules.adam, rules.adam_amsgrad)
 class Adam(Ruled):
-    """Steps scaled by running averages of the gradient and of its square, by Kingma and Ba (2015).
+    """The Adam optimizer: steps scaled by running averages of the gradient and of its square, by Kingma and Ba (2015).
 
     Args:
         params: what to optimize; see `Optimizer`.
@@ -76,7 +76,8 @@ class Adam(Ruled):
 
 @declared(rules.adam_numbers, rules.adam, rules.adam_amsgrad)
 class AdamW(Adam):
-    """Adam whose weight decay is taken from the parameter itself, by Loshchilov and Hutter (2019)."""
+    """The AdamW optimizer: Adam with decoupled weight decay, taken from the parameter, by Loshchilov and Hutter
+    (2019)."""
 
     weight_decay: float = 1e-2
 

@@ -19,7 +19,7 @@ Place = tuple[Any, float, Tensor, Tensor]
 
 
 def _minimum_between(a: Place, b: Place, bounds: tuple[Any, Any] | None = None) -> Any:
-    """Where the cubic through two places with their slopes is least, within the bounds."""
+    """The minimum of the cubic through two places with their slopes, within the bounds."""
     (x1, f1, _, g1), (x2, f2, _, g2) = (a, b) if a[0] <= b[0] else (b, a)
     low, high = (x1, x2) if bounds is None else bounds
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
@@ -97,7 +97,7 @@ def _strong_wolfe(
 
 @declared()
 class LBFGS(Declared):
-    """Steps by an estimate of the inverse Hessian from the last gradients, by Liu and Nocedal (1989).
+    """The L-BFGS optimizer: steps by an estimate of the inverse Hessian, from gradients, by Liu and Nocedal (1989).
 
     A step makes several iterations, for each of which the closure is called; the host waits for every loss. All
     parameters are on one device and are one group.

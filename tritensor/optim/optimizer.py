@@ -218,7 +218,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} defines no step()")
 
     def _loss_of(self, closure: Callable[[], Any] | None) -> Any:
-        """What the closure returns, called with gradients enabled; None without a closure."""
+        """Calls the closure with gradients enabled; None without a closure."""
         if closure is None:
             return None
         with enable_grad():
@@ -407,7 +407,7 @@ def new_state(param: Tensor) -> Tensor:
 
 
 def _differs(param: Tensor, value: Tensor) -> bool:
-    """Whether a state tensor is on another device than its parameter, or floating of another dtype."""
+    """True if a state tensor is on another device than its parameter, or floating of another dtype."""
     theirs, own = param._data, value._data
     if theirs.__class__ is own.__class__ and theirs.dtype == own.dtype:
         return param.device is not value.device

@@ -380,7 +380,8 @@ class Ruled(Declared):
 
 
 class _Repeated:
-    """What one launch stepped, for the next step: the loops over 300 parameters took longer than Adam on the device.
+    """The launch of the last step, kept for the next one: the loops over 300 parameters took longer than Adam on the
+    device.
 
     Args:
         members: parameters on devices, different ones and real, and their states, which have the same counts.
@@ -395,7 +396,7 @@ class _Repeated:
         self.one_of_each_device = list({param._data.device: param for param in self.params}.values())
 
     def fits(self, rule: Any, params: list[Tensor], states: dict[Any, dict[str, Any]]) -> bool:
-        """Whether these are the same parameters, with the same tensors for their state."""
+        """True if these are the same parameters, with the same tensors for their state."""
         if rule is not self.rule or len(params) != len(self.params) or not all(map(is_, params, self.params)):
             return False
         if list(map(type, map(_DATA, params))).count(DeviceArray) != len(params):

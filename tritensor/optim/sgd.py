@@ -15,7 +15,7 @@ __all__ = ["ASGD", "SGD", "Rprop"]
 
 @declared(rules.sgd_numbers, rules.sgd, rules.sgd_momentum)
 class SGD(Ruled):
-    """Gradient descent, with momentum, Nesterov's look-ahead and weight decay.
+    """Stochastic gradient descent, with momentum, Nesterov's look-ahead and weight decay.
 
     Args:
         params: what to optimize; see `Optimizer`.
@@ -68,7 +68,8 @@ class SGD(Ruled):
 
 @declared(rules.asgd_numbers, rules.asgd)
 class ASGD(Ruled):
-    """Gradient descent with a decreasing rate, and the average of the parameters, by Polyak and Juditsky (1992).
+    """Averaged stochastic gradient descent: a decreasing rate, and the average of the parameters, by Polyak and
+    Juditsky (1992).
 
     Args:
         params, lr, weight_decay, maximize, foreach, differentiable: as for `SGD`.

@@ -16,7 +16,7 @@ __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 @declared(rules.adadelta_numbers, rules.adadelta)
 class Adadelta(Ruled):
-    """Steps scaled by the sizes of the steps and gradients so far, by Zeiler (2012).
+    """The Adadelta optimizer: steps scaled by the sizes of the steps and gradients so far, by Zeiler (2012).
 
     Args:
         params, lr, weight_decay, foreach, maximize, differentiable: as for `SGD`.
@@ -48,7 +48,7 @@ class Adadelta(Ruled):
 
 @declared(rules.adagrad_numbers, rules.adagrad)
 class Adagrad(Ruled):
-    """Steps scaled by the root of the sum of the squares of all gradients, by Duchi et al. (2011).
+    """The Adagrad optimizer: steps scaled by the root of the sum of all squared gradients, by Duchi et al. (2011).
 
     Args:
         params, lr, weight_decay, foreach, maximize, differentiable, fused: as for `SGD`.
@@ -94,7 +94,7 @@ class Adagrad(Ruled):
     rules.rmsprop_centered_momentum,
 )
 class RMSprop(Ruled):
-    """Steps scaled by the root of the running mean of the gradient's square, by Tieleman and Hinton (2012).
+    """The RMSprop optimizer: steps scaled by the root of the gradient's mean square, by Tieleman and Hinton (2012).
 
     Args:
         params, lr, weight_decay, foreach, maximize, differentiable: as for `SGD`.

@@ -90,7 +90,7 @@ class Stacked(Declared):
 
 
 def _direct(*tensors: Tensor | None) -> bool:
-    """Whether NumPy can compute with tensors as they are, and write into them."""
+    """True if NumPy can compute with tensors as they are, and write into them."""
     arrays = [tensor._data for tensor in tensors if tensor is not None]
     kind = arrays[0].dtype
     return (

@@ -1,4 +1,4 @@
-"""What a cubin says of its kernel: registers, spilled bytes, shared memory. A cubin is an ELF file."""
+"""Reads a cubin's facts of its kernel: registers, spilled bytes, shared memory. A cubin is an ELF file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIZED, _FRAME_SIZE, _REGISTERS = 4, 0x11, 0x2F
 
 
 class Usage(NamedTuple):
-    """What one thread, or block, of a kernel takes."""
+    """The resources of one thread, or block, of a kernel."""
 
     registers: int
     #: bytes a thread, spilled registers and local arrays

@@ -37,7 +37,7 @@ class Operator(Protocol):
         """The least number of bytes moved, and the number of operations."""
 
     def terms(self, call: Call) -> int:
-        """How many numbers are about summed for each element of a result."""
+        """The number of summands of each element of a result, about."""
 
 
 class Call:

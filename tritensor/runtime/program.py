@@ -114,7 +114,7 @@ def _flat(signature: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def pointers(signature: tuple[Any, ...]) -> Iterator[bool]:
-    """Whether each of the values that `specialise` collected for a signature is an address."""
+    """True if each of the values that `specialise` collected for a signature is an address."""
     for type, attribute in _flat(signature):
         if type != "constexpr" and attribute != 1:
             yield type[0] == "*"

@@ -37,7 +37,8 @@ INTO = "into"
 
 
 class _Mode:
-    """Whether calls on devices are repeated: on real ones, unless checked mode or debug mode is on."""
+    """The switch of replay, whether calls on devices are repeated: on real ones, unless checked mode or debug mode is
+    on."""
 
     on = False
     wanted = False
@@ -82,7 +83,8 @@ def table() -> dict[Any, Replay | None]:
 def key_of(
     operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any], values: list[Any], out: Any = None
 ) -> tuple[Any, ...] | None:
-    """What a call depends on besides the contents of memory; None for a call that cannot be repeated.
+    """The key of a call: the facts that it depends on besides the contents of memory; None for a call that cannot be
+    repeated.
 
     The key holds value and type of each number (a kernel distinguishes 1 from True, and 0.0 from -0.0), but only the
     type for an operator whose kernel takes numbers as arguments. Such numbers, and the inputs' arrays, are appended to
@@ -158,7 +160,7 @@ Step = tuple[Program, tuple[int, int, int], list[tuple[Any, Any]]]
 
 
 class Replay:
-    """What is remembered of the calls of one operator with one key.
+    """The memory of the calls of one operator with one key.
 
     Attributes:
         run: from the values that `key_of` collected to the result, a tuple of several, or () where the call writes into

@@ -106,7 +106,7 @@ class Kernel(_Function):
         self.family = self.__name__.strip("_").removesuffix("_kernel")
 
     def profiler_name(self, constants: dict[str, Any], name: str | None) -> str:
-        """What a profiler shows: `elementwise_silu` for kernel `elementwise` and operator (or body) `silu`."""
+        """The name that a profiler shows: `elementwise_silu` for kernel `elementwise` and operator (or body) `silu`."""
         if name is None:
             bodies = [entry.__name__ for entry in constants.values() if isinstance(entry, DeviceFunction)]
             name = "_".join(bodies)

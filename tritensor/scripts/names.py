@@ -123,7 +123,7 @@ def _importing() -> FrameType | None:
 
 
 def _of_a_name() -> bool:
-    """Whether Python tries to import a name of a `from` statement, which may be no module."""
+    """True if Python tries to import a name of a `from` statement, which may be no module."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
         if frame.f_code.co_name == "_handle_fromlist":
@@ -201,7 +201,8 @@ class Facade(ModuleType):
         raise _error(full, f"module {self.__name__!r} has no attribute {name!r}")
 
     def _starred(self) -> list[str]:
-        """What `import *` takes: public names, and modules below this one; not what a module of ours imported."""
+        """The names that `import *` takes: public names, and modules below this one; not what a module of ours
+        imported."""
         module = self.__dict__["_module"]
         wanted = getattr(
             module, "__all__", {name for name in dir(module) if not name.startswith("_")} - {"annotations"}

@@ -30,7 +30,7 @@ _MOST_PLACES = 5
 
 
 class Found:
-    """What programs use: the places (file, line) of each name, and why those that are missing are.
+    """The names that programs use: the places (file, line) of each name, and why those that are missing are.
 
     Attributes:
         used: the places by name; `torch.nn.Linear` as PyTorch writes it.

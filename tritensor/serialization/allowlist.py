@@ -41,7 +41,7 @@ class Refused:
 
 
 def find_global(module: str, name: str) -> Any:
-    """What a name maps to: a `Global`, a dtype, a storage type, or the `Malformed` to raise for it."""
+    """Finds the meaning of a name: a `Global`, a dtype, a storage type, or the `Malformed` to raise for it."""
     module = {"__builtin__": "builtins", "torch.tensor": "torch._tensor"}.get(module, module)
     full = f"{module}.{name}"
     found = ALLOWED.get(full)
@@ -174,7 +174,7 @@ def _tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _is_empty(hooks: Any) -> bool:
-    """Whether a tensor has no hooks, as PyTorch writes it; types are checked first, because the truth of a tensor is an
+    """True if a tensor has no hooks, as PyTorch writes it; types are checked first, because the truth of a tensor is an
     operator."""
     return hooks is None or (type(hooks) in (dict, OrderedDict) and not hooks)
 

@@ -78,7 +78,7 @@ class ArchiveReader:
             )
 
     def _find_directory(self) -> tuple[int, int, int]:
-        """Where the central directory starts, its size and its number of entries."""
+        """The offset of the central directory, its size and its number of entries."""
         source = self._source
         tail_size = min(source.size, 22 + 0xFFFF + 20)
         tail = source.read_at(source.size - tail_size, tail_size)

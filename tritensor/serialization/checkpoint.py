@@ -47,7 +47,7 @@ class Checkpoint(ABC):
 
     @abstractmethod
     def locate(self, record: StorageRecord) -> tuple[int, int | None]:
-        """Where the bytes of a storage start, and their CRC if it was recorded."""
+        """The offset of a storage's bytes, and their CRC if it was recorded."""
 
     def verify(self, records: list[StorageRecord]) -> None:
         """Read every storage once and compare it with its checksum, in a fixed amount of memory."""
@@ -86,7 +86,7 @@ class StorageReader:
 
 
 class ZipCheckpoint(Checkpoint):
-    """What `torch.save` writes since PyTorch 1.6: a zip archive of `data.pkl` and one record for each storage."""
+    """The format of `torch.save` since PyTorch 1.6: a zip archive of `data.pkl` and one record for each storage."""
 
     can_map = True
 

@@ -1,4 +1,4 @@
-"""Whether a tensor that a file describes lies inside its storage."""
+"""Checks that a tensor that a file describes lies inside its storage."""
 
 from __future__ import annotations
 

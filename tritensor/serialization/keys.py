@@ -1,4 +1,4 @@
-"""Which values of a file may be keys of a dict or members of a set.
+"""Checks the values of a file that are to be keys of a dict or members of a set.
 
 Hashing a key is the one operation whose cost a file could choose: nested tuples, thirty levels deep and each holding
 the next one twice, take 2**30 steps to hash, and keys that were chosen to have one hash make a dict quadratic. Both are
@@ -41,7 +41,7 @@ class KeyCheck:
 
 
 def _parts(key: Any) -> int:
-    """How many values a key consists of, counted up to the limit and without recursion."""
+    """The number of values in a key, counted up to the limit and without recursion."""
     todo, parts = [key], 0
     while todo and parts <= MOST_PARTS:
         value = todo.pop()

@@ -1,4 +1,4 @@
-"""Where the storages of a checkpoint go: the rules of PyTorch's `map_location`."""
+"""The devices of a checkpoint's storages: the rules of PyTorch's `map_location`."""
 
 from __future__ import annotations
 

@@ -31,13 +31,13 @@ NDARRAY = TypeName("numpy.ndarray")
 
 
 def is_one_of(value: Any, *choices: str) -> bool:
-    """Whether `value` is one of some strings; its type is checked first, because arrays and tensors compare element by
+    """True if `value` is one of some strings; its type is checked first, because arrays and tensors compare element by
     element."""
     return type(value) is str and value in choices
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
-    """Whether elements of `dtype` are plain bytes: no objects, no fields, no dates."""
+    """True if elements of `dtype` are plain bytes: no objects, no fields, no dates."""
     return dtype in EXTENSIONS.values() or (dtype.kind in "?biufcSU" and dtype.subdtype is None)
 
 

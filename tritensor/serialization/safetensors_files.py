@@ -47,7 +47,7 @@ BY_NAME = {entry.name: entry for entry in dtypes.ALL}
 
 
 def is_safetensors_name(f: Any) -> bool:
-    """Whether `f` is a path whose name ends in `.safetensors`."""
+    """True if `f` is a path whose name ends in `.safetensors`."""
     return isinstance(f, (str, os.PathLike)) and os.fsdecode(f).endswith(".safetensors")
 
 

@@ -69,7 +69,7 @@ def check_tree(root: Any, shared: set[int], refused: list[Malformed] | None = No
 
 
 def _parts(value: Any) -> Iterator[Any] | None:
-    """What a container holds, or None for anything else."""
+    """The values in a container, or None for anything else."""
     if isinstance(value, dict):
         return _items(value)
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -115,7 +115,7 @@ class Unpickler:
 
     @property
     def left(self) -> int:
-        """How many bytes of the stream come after the pickles that were read."""
+        """The number of bytes in the stream after the pickles that were read."""
         return self._unread + len(self._buffer) - self._at
 
     def _fill(self, count: int) -> None:

@@ -42,7 +42,7 @@ class Graph:
         return "\n".join(['digraph { bgcolor="transparent"', *lines, "}"])
 
     def rendered(self, format: str, timeout: float = 60) -> bytes:
-        """What Graphviz's `dot` makes of the graph, in one of its formats, such as "svg", "png" or "pdf".
+        """Renders the graph by Graphviz's `dot`, in one of its formats, such as "svg", "png" or "pdf".
 
         Raises:
             RuntimeError: there is no `dot`, or it failed. subprocess.TimeoutExpired: it takes more seconds.

@@ -56,7 +56,7 @@ class History:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the tensor was made by the user and not by a recorded operator."""
+        """True if the tensor was made by the user and not by a recorded operator."""
         if self._origin is not None:
             self._refresh(self._origin)
         return self._node is None
@@ -69,12 +69,12 @@ class History:
 
     @property
     def output_nr(self) -> int:
-        """Which output of `grad_fn` the tensor is."""
+        """The number of the output of `grad_fn` that the tensor is."""
         return self._node.index if isinstance(self._node, autograd.Slot) else 0
 
     @property
     def requires_grad(self) -> bool:
-        """Whether operators on the tensor are recorded so that a gradient can be computed."""
+        """True if operators on the tensor are recorded so that a gradient can be computed."""
         if self._origin is not None and self._node is None and not self._own:
             self._needs = self._root()._needs
         return self._needs
@@ -262,7 +262,7 @@ class History:
 
     @property
     def retains_grad(self) -> bool:
-        """Whether `retain_grad()` was called on a tensor that is not a leaf."""
+        """True if `retain_grad()` was called on a tensor that is not a leaf."""
         return self._retains is not None
 
     def _root(self) -> Tensor:

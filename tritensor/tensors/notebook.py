@@ -1,4 +1,4 @@
-"""What notebooks show of a tensor: facts, elements as `repr` elides them, and a picture or a histogram of them.
+"""The display of tensors in notebooks: facts, elements as `repr` elides them, and a picture or a histogram of them.
 
 No more than `_MOST` elements are looked at and copied from a device. The colours of text and background are the page's.
 """

@@ -78,7 +78,7 @@ class Tensor(HostAccess, History):
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the elements are on a CUDA device (real or simulated)."""
+        """True if the elements are on a CUDA device (real or simulated)."""
         data = self._data
         return data.__class__ is DeviceArray or (isinstance(data, Lifted) and data.device is not devices.cpu)
 
@@ -96,7 +96,7 @@ class Tensor(HostAccess, History):
 
     @property
     def _version(self) -> int:
-        """How often the storage was changed in place."""
+        """The number of times that the storage was changed in place."""
         return 0 if self._counter is None else self._counter[0]
 
     def _remember(self, fact: str, value: Any) -> None:
@@ -161,7 +161,7 @@ class Tensor(HostAccess, History):
         return strides if dim is None else strides[self._checked_dim(dim)]
 
     def is_contiguous(self, *, memory_format: formats.memory_format = formats.contiguous_format) -> bool:
-        """Whether the elements lie in memory in row-major order (or that of a memory format) without gaps."""
+        """True if the elements lie in memory in row-major order (or that of a memory format) without gaps."""
         data = self._data
         if memory_format is not formats.contiguous_format:
             formats.check("is_contiguous", memory_format)
@@ -169,19 +169,19 @@ class Tensor(HostAccess, History):
         return bool(data.flags.c_contiguous if data.__class__ is ndarray else data.is_contiguous())
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating one."""
+        """True if the dtype is a floating one."""
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Whether the dtype is a complex one."""
+        """True if the dtype is a complex one."""
         return self.dtype.is_complex
 
     def is_signed(self) -> bool:
-        """Whether the dtype can hold negative numbers."""
+        """True if the dtype can hold negative numbers."""
         return self.dtype.is_signed
 
     def is_pinned(self) -> bool:
-        """Whether the elements are in page-locked host memory."""
+        """True if the elements are in page-locked host memory."""
         return self._pinned
 
     def get_device(self) -> int:
@@ -195,7 +195,7 @@ class Tensor(HostAccess, History):
         return int(data.data_ptr() if data.__class__ is DeviceArray else self._host_array().ctypes.data)
 
     def storage_offset(self) -> int:
-        """How many elements lie before the first one in the memory that the tensor views."""
+        """The offset of the first element in the memory that the tensor views, in elements."""
         data = self._data
         if data.__class__ is DeviceArray:
             return int(data.offset)
@@ -284,5 +284,5 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 @public(functional=False)
 def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a Tensor."""
+    """True if `obj` is a Tensor."""
     return isinstance(obj, Tensor)

@@ -52,25 +52,25 @@ class Tensor:
         """A matrix transposed and conjugated: `x.H`."""
     @property
     def T(self) -> Tensor:
-        """The dimensions in the opposite order: `x.T`."""
+        """Reverses the dimensions: `x.T`, the transpose of a matrix."""
     def abs(self) -> Tensor:
-        """The magnitude of x."""
+        """The absolute value of each element; of a complex number its magnitude."""
     def abs_(self) -> Tensor:
-        """The magnitude of x."""
+        """The absolute value of each element; of a complex number its magnitude."""
     def absolute(self) -> Tensor:
-        """The magnitude of x."""
+        """The absolute value of each element; of a complex number its magnitude."""
     def absolute_(self) -> Tensor:
-        """The magnitude of x."""
+        """The absolute value of each element; of a complex number its magnitude."""
     def acos(self) -> Tensor:
-        """The angle in [0, pi] whose cosine is x."""
+        """The arccosine (inverse cosine) of x, in [0, pi]."""
     def acos_(self) -> Tensor:
-        """The angle in [0, pi] whose cosine is x."""
+        """The arccosine (inverse cosine) of x, in [0, pi]."""
     def acosh(self) -> Tensor:
-        """The number at or above 0 whose hyperbolic cosine is x."""
+        """The inverse hyperbolic cosine of x, which is not negative."""
     def acosh_(self) -> Tensor:
-        """The number at or above 0 whose hyperbolic cosine is x."""
+        """The inverse hyperbolic cosine of x, which is not negative."""
     def add(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """input + alpha * other."""
+        """Adds `other`, scaled by `alpha`, to `input`: input + alpha * other."""
     def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """`add` in the tensor's own memory."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -100,9 +100,9 @@ class Tensor:
     def adjoint(self) -> Tensor:
         """Matrices transposed and conjugated; a tensor without dimensions as it is."""
     def all(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
-        """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
+        """Tests if all elements are not zero, of all or along `dim`; along no dimension, of each by itself."""
     def allclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> _Bool:
-        """Whether all elements are close: see `isclose`."""
+        """Tests if all elements are close: see `isclose`."""
     def amax(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     def amin(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -112,37 +112,37 @@ class Tensor:
     def angle(self) -> Tensor:
         """The angle of a complex number, in (-pi, pi]; of a real one pi where it is negative, else 0."""
     def any(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
-        """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
+        """Tests if any element is not zero, of all or along `dim`; along no dimension, of each by itself."""
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
         """Replace each element of a CPU tensor by what a function of Python makes of it, one after the other."""
     def arccos(self) -> Tensor:
-        """The angle in [0, pi] whose cosine is x."""
+        """The arccosine (inverse cosine) of x, in [0, pi]."""
     def arccos_(self) -> Tensor:
-        """The angle in [0, pi] whose cosine is x."""
+        """The arccosine (inverse cosine) of x, in [0, pi]."""
     def arccosh(self) -> Tensor:
-        """The number at or above 0 whose hyperbolic cosine is x."""
+        """The inverse hyperbolic cosine of x, which is not negative."""
     def arccosh_(self) -> Tensor:
-        """The number at or above 0 whose hyperbolic cosine is x."""
+        """The inverse hyperbolic cosine of x, which is not negative."""
     def arcsin(self) -> Tensor:
-        """The angle in [-pi/2, pi/2] whose sine is x."""
+        """The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
     def arcsin_(self) -> Tensor:
-        """The angle in [-pi/2, pi/2] whose sine is x."""
+        """The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
     def arcsinh(self) -> Tensor:
-        """The number whose hyperbolic sine is x."""
+        """The inverse hyperbolic sine of x."""
     def arcsinh_(self) -> Tensor:
-        """The number whose hyperbolic sine is x."""
+        """The inverse hyperbolic sine of x."""
     def arctan(self) -> Tensor:
-        """The angle in [-pi/2, pi/2] whose tangent is x."""
+        """The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
     def arctan2(self, other: Any) -> Tensor:
-        """The angle of the point (y, x), where the first operand is the height."""
+        """The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height."""
     def arctan2_(self, other: Any) -> Tensor:
-        """The angle of the point (y, x), where the first operand is the height."""
+        """The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height."""
     def arctan_(self) -> Tensor:
-        """The angle in [-pi/2, pi/2] whose tangent is x."""
+        """The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
     def arctanh(self) -> Tensor:
-        """The number whose hyperbolic tangent is x."""
+        """The inverse hyperbolic tangent of x."""
     def arctanh_(self) -> Tensor:
-        """The number whose hyperbolic tangent is x."""
+        """The inverse hyperbolic tangent of x."""
     def argmax(self, dim: _Int | None = None, keepdim: _Bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The index of the largest element (counted through all of them, or along `dim`); the first of equals."""
     def argmin(self, dim: _Int | None = None, keepdim: _Bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -158,25 +158,25 @@ class Tensor:
     def as_strided_scatter(self, src: Tensor, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
         """A copy of `input` with `src` at the places of `as_strided`."""
     def asin(self) -> Tensor:
-        """The angle in [-pi/2, pi/2] whose sine is x."""
+        """The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
     def asin_(self) -> Tensor:
-        """The angle in [-pi/2, pi/2] whose sine is x."""
+        """The arcsine (inverse sine) of x, in [-pi/2, pi/2]."""
     def asinh(self) -> Tensor:
-        """The number whose hyperbolic sine is x."""
+        """The inverse hyperbolic sine of x."""
     def asinh_(self) -> Tensor:
-        """The number whose hyperbolic sine is x."""
+        """The inverse hyperbolic sine of x."""
     def atan(self) -> Tensor:
-        """The angle in [-pi/2, pi/2] whose tangent is x."""
+        """The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
     def atan2(self, other: Any) -> Tensor:
-        """The angle of the point (y, x), where the first operand is the height."""
+        """The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height."""
     def atan2_(self, other: Any) -> Tensor:
-        """The angle of the point (y, x), where the first operand is the height."""
+        """The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height."""
     def atan_(self) -> Tensor:
-        """The angle in [-pi/2, pi/2] whose tangent is x."""
+        """The arctangent (inverse tangent) of x, in [-pi/2, pi/2]."""
     def atanh(self) -> Tensor:
-        """The number whose hyperbolic tangent is x."""
+        """The inverse hyperbolic tangent of x."""
     def atanh_(self) -> Tensor:
-        """The number whose hyperbolic tangent is x."""
+        """The inverse hyperbolic tangent of x."""
     def backward(self, gradient: Tensor | None = None, retain_graph: _Bool | None = None, create_graph: _Bool = False, inputs: Any = None) -> None:
         """Add the gradient of the tensor to the `.grad` of the leaves that it was computed from."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -184,43 +184,44 @@ class Tensor:
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """`baddbmm` in the tensor's own memory."""
     def bernoulli(self, p: _Float | None = None, *, generator: Any = None) -> Tensor:
-        """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
+        """Draws Bernoulli numbers: 1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in its
+        dtype."""
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
         """Fill with 1 with probability `p` (a number, or a tensor of them), else 0."""
     def bfloat16(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in bfloat16; itself when it is that already."""
     def bincount(self, weights: Tensor | None = None, minlength: _Int = 0) -> Tensor:
-        """How often each number from 0 on is in a vector of integers; or the sums of the weights of its elements."""
+        """Counts how often each number from 0 on occurs in a vector of integers; or sums the weights of its elements."""
     def bitwise_and(self, other: Any) -> Tensor:
-        """The bits that x and y both have."""
+        """The bitwise AND: the bits that x and y both have."""
     def bitwise_and_(self, other: Any) -> Tensor:
-        """The bits that x and y both have."""
+        """The bitwise AND: the bits that x and y both have."""
     def bitwise_left_shift(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
     def bitwise_left_shift_(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
     def bitwise_not(self) -> Tensor:
-        """The bits that x does not have; for booleans, not x."""
+        """The bitwise NOT: the bits that x does not have; for booleans, not x."""
     def bitwise_not_(self) -> Tensor:
-        """The bits that x does not have; for booleans, not x."""
+        """The bitwise NOT: the bits that x does not have; for booleans, not x."""
     def bitwise_or(self, other: Any) -> Tensor:
-        """The bits that x or y has."""
+        """The bitwise OR: the bits that x or y has."""
     def bitwise_or_(self, other: Any) -> Tensor:
-        """The bits that x or y has."""
+        """The bitwise OR: the bits that x or y has."""
     def bitwise_right_shift(self, other: Any) -> Tensor:
         """The bits of x, moved down by y places; the sign stays."""
     def bitwise_right_shift_(self, other: Any) -> Tensor:
         """The bits of x, moved down by y places; the sign stays."""
     def bitwise_xor(self, other: Any) -> Tensor:
-        """The bits that one of x and y has."""
+        """The bitwise XOR: the bits that one of x and y has."""
     def bitwise_xor_(self, other: Any) -> Tensor:
-        """The bits that one of x and y has."""
+        """The bitwise XOR: the bits that one of x and y has."""
     def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p)."""
     def bool(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in bool; itself when it is that already."""
     def broadcast_to(self, size: Sequence[_Int]) -> Tensor:
-        """Expanded to the shape `size`."""
+        """Broadcasts the input to the shape `size`."""
     def byte(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in uint8; itself when it is that already."""
     def cauchy_(self, median: _Float = 0.0, sigma: _Float = 1.0, *, generator: Any = None) -> Tensor:
@@ -228,9 +229,9 @@ class Tensor:
     def cdouble(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in complex128; itself when it is that already."""
     def ceil(self) -> Tensor:
-        """The smallest integer that is not below x."""
+        """Rounds up: the smallest integer that is not below x."""
     def ceil_(self) -> Tensor:
-        """The smallest integer that is not below x."""
+        """Rounds up: the smallest integer that is not below x."""
     def cfloat(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in complex64; itself when it is that already."""
     def char(self, *, memory_format: Any = None) -> Tensor:
@@ -242,27 +243,27 @@ class Tensor:
     def cholesky_solve(self, input2: Tensor, upper: _Bool = False) -> Tensor:
         """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` views of equal size along `dim`; the last may be smaller."""
+        """Splits into at most `chunks` views of equal size along `dim`; the last may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
+        """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays."""
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """`clamp` in the tensor's own memory."""
     def clamp_max(self, other: Any) -> Tensor:
-        """x, and `max` where x is above it."""
+        """Clamps x from above: x, and `max` where x is above it."""
     def clamp_max_(self, max: Any) -> Tensor:
-        """x, and `max` where x is above it."""
+        """Clamps x from above: x, and `max` where x is above it."""
     def clamp_min(self, other: Any) -> Tensor:
-        """x, and `min` where x is below it."""
+        """Clamps x from below: x, and `min` where x is below it."""
     def clamp_min_(self, min: Any) -> Tensor:
-        """x, and `min` where x is below it."""
+        """Clamps x from below: x, and `min` where x is below it."""
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
+        """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays."""
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """`clamp` in the tensor's own memory."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy that gradients pass through, with the dimensions in the same order in memory unless a format is given."""
     def conj(self) -> Tensor:
-        """input with its imaginary part negated; a real tensor itself."""
+        """The complex conjugate: input with its imaginary part negated; a real tensor itself."""
     def conj_physical(self) -> Tensor:
         """The conjugate of a complex tensor, in new memory; a real tensor itself."""
     def conj_physical_(self) -> Tensor:
@@ -286,7 +287,7 @@ class Tensor:
     def cosh_(self) -> Tensor:
         """The hyperbolic cosine of x."""
     def count_nonzero(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
-        """How many elements are not zero, of all or along `dim`."""
+        """Counts the elements that are not zero, of all or along `dim`."""
     def cov(self, *, correction: _Int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The covariances of variables, the rows of `input`, of which each column is an observation."""
     def cpu(self, *, non_blocking: _Bool = False, memory_format: Any = None) -> Tensor:
@@ -296,15 +297,15 @@ class Tensor:
     def cuda(self, device: Any = None, non_blocking: _Bool = False, *, memory_format: Any = None) -> Tensor:
         """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
     def cummax(self, dim: _Int | None = None) -> CummaxResult:
-        """The largest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+        """The cumulative maxima along `dim`, and their indices; of equal ones the last."""
     def cummin(self, dim: _Int | None = None) -> CumminResult:
-        """The smallest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+        """The cumulative minima along `dim`, and their indices; of equal ones the last."""
     def cumprod(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
-        """The products of the elements up to each place along `dim`; integers and booleans multiply in int64."""
+        """The cumulative products along `dim`; integers and booleans multiply in int64."""
     def cumprod_(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
         """`cumprod` in the tensor's own memory."""
     def cumsum(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
-        """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
+        """The cumulative sums along `dim`; integers and booleans add up in int64."""
     def cumsum_(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
         """`cumsum` in the tensor's own memory."""
     @property
@@ -315,7 +316,7 @@ class Tensor:
     def data_ptr(self) -> _Int:
         """The address of the first element in the memory of the tensor's device."""
     def deg2rad(self) -> Tensor:
-        """Degrees as radians: input * pi / 180."""
+        """Converts degrees to radians: input * pi / 180."""
     def deg2rad_(self) -> Tensor:
         """`deg2rad` in the tensor's own memory."""
     def det(self) -> Tensor:
@@ -348,11 +349,11 @@ class Tensor:
     def dist(self, other: Tensor, p: _Float = 2) -> Tensor:
         """The p-norm of input - other; the two broadcast."""
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-        """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
+        """Divides input by other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
     def div_(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """`div` in the tensor's own memory."""
     def divide(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-        """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
+        """Divides input by other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
     def divide_(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """`div` in the tensor's own memory."""
     def dot(self, tensor: Tensor) -> Tensor:
@@ -369,35 +370,35 @@ class Tensor:
     def element_size(self) -> _Int:
         """The size of an element in bytes."""
     def eq(self, other: Any) -> Tensor:
-        """x == y."""
+        """Compares element by element: x == y."""
     def eq_(self, other: Any) -> Tensor:
-        """x == y."""
+        """Compares element by element: x == y."""
     def equal(self, other: Tensor) -> _Bool:
-        """Whether both have the same shape and the same elements."""
+        """Tests if two tensors have the same shape and the same elements."""
     def erf(self) -> Tensor:
         """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
     def erf_(self) -> Tensor:
         """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
     def erfc(self) -> Tensor:
-        """1 - erf(x), exact where erf(x) is close to 1."""
+        """The complementary error function: 1 - erf(x), exact where erf(x) is close to 1."""
     def erfc_(self) -> Tensor:
-        """1 - erf(x), exact where erf(x) is close to 1."""
+        """The complementary error function: 1 - erf(x), exact where erf(x) is close to 1."""
     def erfinv(self) -> Tensor:
-        """The number whose error function is x."""
+        """The inverse error function: the number whose error function is x."""
     def erfinv_(self) -> Tensor:
-        """The number whose error function is x."""
+        """The inverse error function: the number whose error function is x."""
     def exp(self) -> Tensor:
-        """e to the power x."""
+        """The exponential of each element: e to the power x."""
     def exp2(self) -> Tensor:
         """2 to the power x."""
     def exp2_(self) -> Tensor:
         """2 to the power x."""
     def exp_(self) -> Tensor:
-        """e to the power x."""
+        """The exponential of each element: e to the power x."""
     def expand(self, *sizes: Any, size: Any = None, implicit: _Bool = False) -> Tensor:
-        """Dimensions of size 1 repeated to `sizes` without a copy; -1 keeps a size. `implicit` has no meaning."""
+        """Expands dimensions of size 1 to `sizes` without a copy; -1 keeps a size. `implicit` has no meaning."""
     def expand_as(self, other: Tensor) -> Tensor:
-        """Expanded to the shape of `other`."""
+        """Expands the tensor to the shape of `other`."""
     def expm1(self) -> Tensor:
         """exp(x) - 1, exact near 0."""
     def expm1_(self) -> Tensor:
@@ -409,13 +410,13 @@ class Tensor:
     def fill_diagonal_(self, fill_value: Any, wrap: _Bool = False) -> Tensor:
         """Write a number to the main diagonal, that of all dimensions."""
     def fix(self) -> Tensor:
-        """x without its fraction."""
+        """Truncates toward zero: x without its fraction."""
     def fix_(self) -> Tensor:
-        """x without its fraction."""
+        """Truncates toward zero: x without its fraction."""
     def flatten(self, start_dim: _Int = 0, end_dim: _Int = -1) -> Tensor:
-        """Dimensions `start_dim` to `end_dim` as one."""
+        """Flattens the dimensions from `start_dim` to `end_dim` into one."""
     def flip(self, *along: Any, dims: Any = None) -> Tensor:
-        """A copy with the order along each of `dims` reversed."""
+        """Flips: a copy with the order along each of `dims` reversed."""
     def fliplr(self) -> Tensor:
         """A copy with the second dimension reversed: left and right exchanged."""
     def flipud(self) -> Tensor:
@@ -427,41 +428,41 @@ class Tensor:
     def float_power_(self, exponent: Any) -> Tensor:
         """`float_power` in the tensor's own memory, which must be of its dtype."""
     def floor(self) -> Tensor:
-        """The largest integer that is not above x."""
+        """Rounds down: the largest integer that is not above x."""
     def floor_(self) -> Tensor:
-        """The largest integer that is not above x."""
+        """Rounds down: the largest integer that is not above x."""
     def floor_divide(self, other: Any) -> Tensor:
-        """The largest integer that is not above x / y."""
+        """Divides and rounds down: the largest integer that is not above x / y."""
     def floor_divide_(self, other: Any) -> Tensor:
-        """The largest integer that is not above x / y."""
+        """Divides and rounds down: the largest integer that is not above x / y."""
     def fmax(self, other: Any) -> Tensor:
-        """The larger of x and y; the other one where one is NaN."""
+        """The elementwise maximum of x and y; the other one where one is NaN."""
     def fmax_(self, other: Any) -> Tensor:
-        """The larger of x and y; the other one where one is NaN."""
+        """The elementwise maximum of x and y; the other one where one is NaN."""
     def fmin(self, other: Any) -> Tensor:
-        """The smaller of x and y; the other one where one is NaN."""
+        """The elementwise minimum of x and y; the other one where one is NaN."""
     def fmin_(self, other: Any) -> Tensor:
-        """The smaller of x and y; the other one where one is NaN."""
+        """The elementwise minimum of x and y; the other one where one is NaN."""
     def fmod(self, other: Any) -> Tensor:
-        """What x leaves when divided by y, with the sign of x."""
+        """The remainder of x divided by y, with the sign of x (C's fmod)."""
     def fmod_(self, other: Any) -> Tensor:
-        """What x leaves when divided by y, with the sign of x."""
+        """The remainder of x divided by y, with the sign of x (C's fmod)."""
     def frac(self) -> Tensor:
-        """The fraction of x, with its sign."""
+        """The fractional part of x, with its sign."""
     def frac_(self) -> Tensor:
-        """The fraction of x, with its sign."""
+        """The fractional part of x, with its sign."""
     def frexp(self) -> FrexpResult:
-        """The mantissa, from 0.5 to below 1, and the exponent of 2, int32, whose product is the input."""
+        """Decomposes into mantissa, from 0.5 to below 1, and exponent of 2, int32: input = mantissa * 2**exponent."""
     def gather(self, dim: _Int, index: Tensor) -> Tensor:
-        """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
+        """Gathers values along `dim`: out[i][j] = input[index[i][j]][j] for two dimensions and dim=0."""
     def gcd(self, other: Any) -> Tensor:
         """The greatest common divisor of x and y, of zeros 0."""
     def gcd_(self, other: Any) -> Tensor:
         """The greatest common divisor of x and y, of zeros 0."""
     def ge(self, other: Any) -> Tensor:
-        """x >= y."""
+        """Compares element by element: x >= y."""
     def ge_(self, other: Any) -> Tensor:
-        """x >= y."""
+        """Compares element by element: x >= y."""
     def geometric_(self, p: _Float, *, generator: Any = None) -> Tensor:
         """Fill with the number of trials, each successful with probability `p`, up to the first success."""
     def geqrf(self) -> return_types.geqrf:
@@ -482,35 +483,36 @@ class Tensor:
     def grad_fn(self) -> GraphNode | None:
         """The node that recorded how the tensor was made, None for a leaf."""
     def greater(self, other: Any) -> Tensor:
-        """x > y."""
+        """Compares element by element: x > y."""
     def greater_(self, other: Any) -> Tensor:
-        """x > y."""
+        """Compares element by element: x > y."""
     def greater_equal(self, other: Any) -> Tensor:
-        """x >= y."""
+        """Compares element by element: x >= y."""
     def greater_equal_(self, other: Any) -> Tensor:
-        """x >= y."""
+        """Compares element by element: x >= y."""
     def gt(self, other: Any) -> Tensor:
-        """x > y."""
+        """Compares element by element: x > y."""
     def gt_(self, other: Any) -> Tensor:
-        """x > y."""
+        """Compares element by element: x > y."""
     def half(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float16; itself when it is that already."""
     def hardshrink(self, lambd: _Float = 0.5) -> Tensor:
-        """input, and 0 where it lies between -lambd and lambd, or on one of them."""
+        """Applies hard shrinkage: input, and 0 where it lies between -lambd and lambd, or on one of them."""
     def heaviside(self, values: Tensor) -> Tensor:
-        """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0."""
+        """The Heaviside step function: 0 where the input is negative or NaN, 1 where positive, `values` where it is 0."""
     def heaviside_(self, values: Tensor) -> Tensor:
         """`heaviside` in the tensor's own memory."""
     def histc(self, bins: _Int = 100, min: _Float = 0, max: _Float = 0) -> Tensor:
-        """How many elements are in each of `bins` equal intervals from `min` to `max`; of all elements if these are equal."""
+        """The histogram: the number of elements in each of `bins` equal intervals from `min` to `max`; of all if these are
+        equal."""
     def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _Bool = False) -> HistogramResult:
-        """How many elements are in each bin, or the sums of their weights; and the bins' edges."""
+        """The histogram, the number of elements in each bin (or the sum of their weights), and the bins' edges."""
     def hsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
         """`tensor_split` along the second dimension, of a vector along its only one; a number of sections has to divide its size."""
     def hypot(self, other: Any) -> Tensor:
-        """sqrt(x * x + y * y), without overflow."""
+        """The hypotenuse of a right triangle: sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
-        """sqrt(x * x + y * y), without overflow."""
+        """The hypotenuse of a right triangle: sqrt(x * x + y * y), without overflow."""
     def i0(self) -> Tensor:
         """The modified Bessel function of the first kind and order 0."""
     def i0_(self) -> Tensor:
@@ -548,7 +550,7 @@ class Tensor:
     def index_reduce_(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
         """`index_reduce` in the tensor's own memory."""
     def index_select(self, dim: _Int, index: Tensor) -> Tensor:
-        """The slices of `input` along `dim` at the positions in a vector."""
+        """Selects slices of `input` along `dim` at the positions in a vector."""
     def inner(self, other: Tensor) -> Tensor:
         """The sum of products over the last dimension of both; of vectors, their dot product."""
     def int(self, *, memory_format: Any = None) -> Tensor:
@@ -558,21 +560,21 @@ class Tensor:
     def is_coalesced(self) -> _Bool:
         """False: no tensor is coalesced here."""
     def is_complex(self) -> _Bool:
-        """Whether the dtype is a complex one."""
+        """True if the dtype is a complex one."""
     def is_conj(self) -> _Bool:
-        """Whether a conjugate is pending: never."""
+        """Tests if a conjugate is pending: never."""
     def is_contiguous(self, *, memory_format: Any = ...) -> _Bool:
-        """Whether the elements lie in memory in row-major order (or that of a memory format) without gaps."""
+        """True if the elements lie in memory in row-major order (or that of a memory format) without gaps."""
     @property
     def is_cpu(self) -> _Bool:
-        """Whether the elements are in the host's memory."""
+        """True if the elements are in the host's memory."""
     @property
     def is_cuda(self) -> _Bool:
-        """Whether the elements are on a CUDA device (real or simulated)."""
+        """True if the elements are on a CUDA device (real or simulated)."""
     def is_distributed(self) -> _Bool:
         """False: no tensor is distributed here."""
     def is_floating_point(self) -> _Bool:
-        """Whether the dtype is a floating one."""
+        """True if the dtype is a floating one."""
     def is_inference(self) -> _Bool:
         """False: no tensor is inference here."""
     @property
@@ -580,7 +582,7 @@ class Tensor:
         """False: no tensor is ipu here."""
     @property
     def is_leaf(self) -> _Bool:
-        """Whether the tensor was made by the user and not by a recorded operator."""
+        """True if the tensor was made by the user and not by a recorded operator."""
     @property
     def is_maia(self) -> _Bool:
         """False: no tensor is maia here."""
@@ -597,23 +599,23 @@ class Tensor:
     def is_mtia(self) -> _Bool:
         """False: no tensor is mtia here."""
     def is_neg(self) -> _Bool:
-        """Whether a sign is pending: never."""
+        """Tests if a sign is pending: never."""
     @property
     def is_nested(self) -> _Bool:
         """False: no tensor is nested here."""
     def is_nonzero(self) -> _Bool:
-        """Whether the only element is not zero."""
+        """True if the only element is not zero."""
     def is_pinned(self) -> _Bool:
-        """Whether the elements are in page-locked host memory."""
+        """True if the elements are in page-locked host memory."""
     @property
     def is_quantized(self) -> _Bool:
         """False: no tensor is quantized here."""
     def is_same_size(self, other: Tensor) -> _Bool:
-        """Whether both have the same shape."""
+        """True if both have the same shape."""
     def is_set_to(self, tensor: Tensor) -> _Bool:
-        """Whether both are the same elements in the same memory."""
+        """True if both are the same elements in the same memory."""
     def is_signed(self) -> _Bool:
-        """Whether the dtype can hold negative numbers."""
+        """True if the dtype can hold negative numbers."""
     @property
     def is_sparse(self) -> _Bool:
         """False: no tensor is sparse here."""
@@ -630,19 +632,19 @@ class Tensor:
     def is_xpu(self) -> _Bool:
         """False: no tensor is xpu here."""
     def isclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> Tensor:
-        """Whether |input - other| <= atol + rtol * |other|, element by element."""
+        """Tests if elements are close: |input - other| <= atol + rtol * |other|."""
     def isfinite(self) -> Tensor:
-        """Whether x is neither infinite nor NaN."""
+        """Tests each element: True where x is neither infinite nor NaN."""
     def isinf(self) -> Tensor:
-        """Whether x is infinite."""
+        """Tests each element: True where x is infinite."""
     def isnan(self) -> Tensor:
-        """Whether x is NaN."""
+        """Tests each element: True where x is NaN."""
     def isneginf(self) -> Tensor:
-        """Whether each element is infinite and negative."""
+        """Tests if each element is infinite and negative."""
     def isposinf(self) -> Tensor:
-        """Whether each element is infinite and positive."""
+        """Tests if each element is infinite and positive."""
     def isreal(self) -> Tensor:
-        """Whether the imaginary part is 0, element by element."""
+        """Tests if each element is real: its imaginary part is 0."""
     def istft(self, n_fft: _Int, hop_length: _Int | None = None, win_length: _Int | None = None, window: Tensor | None = None, center: _Bool = True, normalized: _Bool = False, onesided: _Bool | None = None, length: _Int | None = None, return_complex: _Bool = False) -> Tensor:
         """The signal whose `stft` is nearest to the input: the frames' inverses, added up and divided by the windows'."""
     def item(self) -> Any:
@@ -651,7 +653,7 @@ class Tensor:
     def itemsize(self) -> _Int:
         """The size of an element in bytes."""
     def kron(self, other: Tensor) -> Tensor:
-        """Kronecker's product: each element of the input times the whole of the other tensor, in blocks."""
+        """The Kronecker product: each element of the input times the whole of the other tensor, in blocks."""
     def kthvalue(self, k: _Int, dim: _Int = -1, keepdim: _Bool = False) -> KthvalueResult:
         """The `k`-th smallest element along `dim`, counted from 1, and its index. NaN is larger than every number."""
     @property
@@ -662,25 +664,27 @@ class Tensor:
     def lcm_(self, other: Tensor) -> Tensor:
         """`lcm` in the tensor's own memory."""
     def ldexp(self, other: Tensor) -> Tensor:
-        """input * 2**other, floating."""
+        """Multiplies by a power of 2: input * 2**other, floating."""
     def ldexp_(self, other: Tensor) -> Tensor:
         """`ldexp` in the tensor's own memory."""
     def le(self, other: Any) -> Tensor:
-        """x <= y."""
+        """Compares element by element: x <= y."""
     def le_(self, other: Any) -> Tensor:
-        """x <= y."""
+        """Compares element by element: x <= y."""
     def lerp(self, end: Any, weight: Any) -> Tensor:
-        """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
+        """Linear interpolation: x + weight * (end - x), computed from the nearer end so that weight 1 gives `end`
+        itself."""
     def lerp_(self, end: Any, weight: Any) -> Tensor:
-        """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
+        """Linear interpolation: x + weight * (end - x), computed from the nearer end so that weight 1 gives `end`
+        itself."""
     def less(self, other: Any) -> Tensor:
-        """x < y."""
+        """Compares element by element: x < y."""
     def less_(self, other: Any) -> Tensor:
-        """x < y."""
+        """Compares element by element: x < y."""
     def less_equal(self, other: Any) -> Tensor:
-        """x <= y."""
+        """Compares element by element: x <= y."""
     def less_equal_(self, other: Any) -> Tensor:
-        """x <= y."""
+        """Compares element by element: x <= y."""
     def lgamma(self) -> Tensor:
         """The logarithm of the magnitude of the gamma function."""
     def lgamma_(self) -> Tensor:
@@ -692,9 +696,9 @@ class Tensor:
     def log10_(self) -> Tensor:
         """The logarithm of x to base 10."""
     def log1p(self) -> Tensor:
-        """log(1 + x), exact near 0."""
+        """The natural logarithm of 1 + x, exact near 0."""
     def log1p_(self) -> Tensor:
-        """log(1 + x), exact near 0."""
+        """The natural logarithm of 1 + x, exact near 0."""
     def log2(self) -> Tensor:
         """The logarithm of x to base 2."""
     def log2_(self) -> Tensor:
@@ -704,37 +708,37 @@ class Tensor:
     def log_normal_(self, mean: _Float = 1.0, std: _Float = 2.0, *, generator: Any = None) -> Tensor:
         """Fill with numbers whose logarithm is normal with this mean and deviation."""
     def log_softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
-        """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
+        """Applies the logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     def logaddexp(self, other: Any) -> Tensor:
-        """log(exp(x) + exp(y)), without overflow."""
+        """The logarithm of the sum of exponentials: log(exp(x) + exp(y)), without overflow."""
     def logaddexp2(self, other: Any) -> Tensor:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp2_(self, other: Any) -> Tensor:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp_(self, other: Any) -> Tensor:
-        """log(exp(x) + exp(y)), without overflow."""
+        """The logarithm of the sum of exponentials: log(exp(x) + exp(y)), without overflow."""
     def logcumsumexp(self, dim: _Int | None = None) -> Tensor:
         """log(sum(exp(x))) of the elements up to each place along `dim`, without overflow."""
     def logdet(self) -> Tensor:
         """The logarithms of determinants; NaN where one is negative."""
     def logical_and(self, other: Any) -> Tensor:
-        """Whether x and y both differ from 0."""
+        """The logical AND: True where x and y both differ from 0."""
     def logical_and_(self, other: Any) -> Tensor:
-        """Whether x and y both differ from 0."""
+        """The logical AND: True where x and y both differ from 0."""
     def logical_not(self) -> Tensor:
-        """Whether x is 0."""
+        """The logical NOT: True where x is 0."""
     def logical_not_(self) -> Tensor:
-        """Whether x is 0."""
+        """The logical NOT: True where x is 0."""
     def logical_or(self, other: Any) -> Tensor:
-        """Whether x or y differs from 0."""
+        """The logical OR: True where x or y differs from 0."""
     def logical_or_(self, other: Any) -> Tensor:
-        """Whether x or y differs from 0."""
+        """The logical OR: True where x or y differs from 0."""
     def logical_xor(self, other: Any) -> Tensor:
-        """Whether one of x and y differs from 0, and one does not."""
+        """The logical XOR: True where one of x and y differs from 0, and one does not."""
     def logical_xor_(self, other: Any) -> Tensor:
-        """Whether one of x and y differs from 0, and one does not."""
+        """The logical XOR: True where one of x and y differs from 0, and one does not."""
     def logit(self, eps: _Float | None = None) -> Tensor:
-        """log(input / (1 - input)), the inverse of sigmoid; `eps` keeps the input within eps and 1 - eps."""
+        """The logit, the inverse of sigmoid: log(input / (1 - input)); `eps` keeps the input within eps and 1 - eps."""
     def logit_(self, eps: _Float | None = None) -> Tensor:
         """`logit` in the tensor's own memory."""
     def logsumexp(self, dim: _Int | Sequence[_Int] | None, keepdim: _Bool = False) -> Tensor:
@@ -744,9 +748,9 @@ class Tensor:
     def lstsq(self, A: Tensor) -> Any:
         """Removed from PyTorch: `linalg.lstsq`, with its arguments in the other order, takes its place."""
     def lt(self, other: Any) -> Tensor:
-        """x < y."""
+        """Compares element by element: x < y."""
     def lt_(self, other: Any) -> Tensor:
-        """x < y."""
+        """Compares element by element: x < y."""
     def lu(self, pivot: _Bool = True, get_infos: _Bool = False, out: Any = None) -> Any:
         """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise."""
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
@@ -756,13 +760,13 @@ class Tensor:
         """The last two dimensions exchanged, and the elements conjugated: `x.mH`."""
     @property
     def mT(self) -> Tensor:
-        """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
+        """Transposes matrices, the last two dimensions: `x.mT`; a tensor without dimensions as it is."""
     def map2_(self, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-        """As `apply_`, with a function of three numbers."""
+        """Like `apply_`, with a function of three numbers."""
     def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-        """As `apply_`, with a function of two numbers: the element, and that of `tensor` at its place."""
+        """Like `apply_`, with a function of two numbers: the element, and that of `tensor` at its place."""
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
-        """`input` with a number where `mask` holds; the two broadcast."""
+        """Fills with a number where `mask` is True; input and mask broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """`masked_fill` in the tensor's own memory."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
@@ -770,7 +774,7 @@ class Tensor:
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         """`masked_scatter` in the tensor's own memory."""
     def masked_select(self, mask: Tensor) -> Tensor:
-        """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
+        """Selects the elements where `mask` is True, as a vector; the two broadcast. The host waits for their number."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast."""
     def matrix_exp(self) -> Tensor:
@@ -790,9 +794,9 @@ class Tensor:
     def max(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
     def maximum(self, other: Any) -> Tensor:
-        """The larger of x and y; NaN if either is."""
+        """The elementwise maximum of x and y; NaN if either is."""
     def maximum_(self, other: Any) -> Tensor:
-        """The larger of x and y; NaN if either is."""
+        """The elementwise maximum of x and y; NaN if either is."""
     def mean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The mean of all elements, or along `dim`."""
     @overload
@@ -817,29 +821,29 @@ class Tensor:
     def min(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
     def minimum(self, other: Any) -> Tensor:
-        """The smaller of x and y; NaN if either is."""
+        """The elementwise minimum of x and y; NaN if either is."""
     def minimum_(self, other: Any) -> Tensor:
-        """The smaller of x and y; NaN if either is."""
+        """The elementwise minimum of x and y; NaN if either is."""
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The product of two matrices."""
     def mode(self, dim: _Int = -1, keepdim: _Bool = False) -> ModeResult:
         """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
     def moveaxis(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
-        """Dimensions `source` at the places `destination`, the others in their order."""
+        """Moves dimensions `source` to the positions `destination`; the others keep their order."""
     def movedim(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
-        """Dimensions `source` at the places `destination`, the others in their order."""
+        """Moves dimensions `source` to the positions `destination`; the others keep their order."""
     def msort(self) -> Tensor:
         """The elements in rising order along the first dimension."""
     def mul(self, other: Any) -> Tensor:
-        """x * y."""
+        """Multiplies x and y element by element."""
     def mul_(self, other: Any) -> Tensor:
-        """x * y."""
+        """Multiplies x and y element by element."""
     def multinomial(self, num_samples: _Int, replacement: _Bool = False, *, generator: Any = None) -> Tensor:
         """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
     def multiply(self, other: Any) -> Tensor:
-        """x * y."""
+        """Multiplies x and y element by element."""
     def multiply_(self, other: Any) -> Tensor:
-        """x * y."""
+        """Multiplies x and y element by element."""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
     def mvlgamma(self, p: _Int) -> Tensor:
@@ -847,7 +851,7 @@ class Tensor:
     def mvlgamma_(self, p: _Int) -> Tensor:
         """`mvlgamma` in the tensor's own memory."""
     def nan_to_num(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
-        """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
+        """Replaces NaN by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     def nan_to_num_(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """`nan_to_num` in the tensor's own memory."""
     def nanmean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None) -> Tensor:
@@ -866,7 +870,7 @@ class Tensor:
     def nansum(self, dim: Any = None, keepdim: _Bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
         """The sum of the elements that are not NaN."""
     def narrow(self, dim: _Int, start: _Int, length: _Int) -> Tensor:
-        """`length` elements along `dim`, from `start`."""
+        """Narrows along `dim` to `length` elements, from `start`."""
     def narrow_copy(self, dim: _Int, start: _Int, length: _Int, *, out: Tensor | None = None) -> Tensor:
         """A copy of what `narrow` gives, which shares no memory with it."""
     @property
@@ -878,17 +882,17 @@ class Tensor:
     def ndimension(self) -> _Int:
         """The number of dimensions."""
     def ne(self, other: Any) -> Tensor:
-        """x != y."""
+        """Compares element by element: x != y."""
     def ne_(self, other: Any) -> Tensor:
-        """x != y."""
+        """Compares element by element: x != y."""
     def neg(self) -> Tensor:
-        """-x."""
+        """The negative of each element: -x."""
     def neg_(self) -> Tensor:
-        """-x."""
+        """The negative of each element: -x."""
     def negative(self) -> Tensor:
-        """-x."""
+        """The negative of each element: -x."""
     def negative_(self) -> Tensor:
-        """-x."""
+        """The negative of each element: -x."""
     def nelement(self) -> _Int:
         """The number of elements."""
     def new_empty(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
@@ -923,9 +927,9 @@ class Tensor:
     def normal_(self, mean: _Float = 0.0, std: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with normal numbers."""
     def not_equal(self, other: Any) -> Tensor:
-        """x != y."""
+        """Compares element by element: x != y."""
     def not_equal_(self, other: Any) -> Tensor:
-        """x != y."""
+        """Compares element by element: x != y."""
     def numel(self) -> _Int:
         """The number of elements."""
     def numpy(self, *, force: _Bool = False) -> np.ndarray:
@@ -938,9 +942,9 @@ class Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     @property
     def output_nr(self) -> _Int:
-        """Which output of `grad_fn` the tensor is."""
+        """The number of the output of `grad_fn` that the tensor is."""
     def permute(self, *order: Any, dims: Any = None) -> Tensor:
-        """The dimensions in the order `dims`."""
+        """Permutes the dimensions into the order `dims`."""
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU."""
     def pinverse(self, rcond: _Float = 1e-15) -> Tensor:
@@ -952,11 +956,11 @@ class Tensor:
     def positive(self) -> Tensor:
         """input itself."""
     def pow(self, other: Any) -> Tensor:
-        """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+        """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def pow_(self, other: Any) -> Tensor:
-        """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+        """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def prelu(self, weight: Tensor) -> Tensor:
-        """input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
+        """Parametric ReLU: input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
     def put(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
@@ -968,22 +972,22 @@ class Tensor:
     def quantile(self, q: Any, dim: _Int | None = None, keepdim: _Bool = False, *, interpolation: str = 'linear') -> Tensor:
         """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension."""
     def rad2deg(self) -> Tensor:
-        """Radians as degrees: input * 180 / pi."""
+        """Converts radians to degrees: input * 180 / pi."""
     def rad2deg_(self) -> Tensor:
         """`rad2deg` in the tensor's own memory."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
     def ravel(self) -> Tensor:
-        """The elements as a vector: a view where that is possible, else a copy."""
+        """Flattens to a vector: a view where that is possible, else a copy."""
     @property
     def real(self) -> Tensor:
         """The real parts, a view; a real tensor itself."""
     @real.setter
     def real(self, value: Any) -> None: ...
     def reciprocal(self) -> Tensor:
-        """1 / x."""
+        """The reciprocal of each element: 1 / x."""
     def reciprocal_(self) -> Tensor:
-        """1 / x."""
+        """The reciprocal of each element: 1 / x."""
     def record_stream(self, s: Stream) -> None:
         """Note that work of another stream uses the tensor: its memory is not used again before that work is done."""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> autograd.Handle:
@@ -991,13 +995,13 @@ class Tensor:
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> autograd.Handle:
         """Call `hook(tensor)` after a backward pass has added to the leaf's `.grad`."""
     def relu(self) -> Tensor:
-        """x where it is positive, else 0; NaN stays NaN."""
+        """The rectified linear unit: x where it is positive, else 0; NaN stays NaN."""
     def relu_(self) -> Tensor:
-        """x where it is positive, else 0; NaN stays NaN."""
+        """The rectified linear unit: x where it is positive, else 0; NaN stays NaN."""
     def remainder(self, other: Any) -> Tensor:
-        """What x leaves when divided by y, with the sign of y."""
+        """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     def remainder_(self, other: Any) -> Tensor:
-        """What x leaves when divided by y, with the sign of y."""
+        """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     def renorm(self, p: _Float, dim: _Int, maxnorm: _Float) -> Tensor:
         """The input with those of its slices along `dim` whose p-norm is above `maxnorm` scaled to that norm."""
     def renorm_(self, p: _Float, dim: _Int, maxnorm: _Float) -> Tensor:
@@ -1005,16 +1009,16 @@ class Tensor:
     def repeat(self, *counts: Any, repeats: Any = None) -> Tensor:
         """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
     def repeat_interleave(self, repeats: _Int | Tensor | None = None, dim: _Int | None = None, *, output_size: _Int | None = None) -> Tensor:
-        """Each slice along `dim` (each element if None) repeated `repeats` times."""
+        """Repeats each slice along `dim` (each element if None) `repeats` times."""
     @property
     def requires_grad(self) -> _Bool:
-        """Whether operators on the tensor are recorded so that a gradient can be computed."""
+        """True if operators on the tensor are recorded so that a gradient can be computed."""
     @requires_grad.setter
     def requires_grad(self, value: _Bool) -> None: ...
     def requires_grad_(self, requires_grad: _Bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""
     def reshape(self, *sizes: Any, shape: Any = None) -> Tensor:
-        """The same elements in another shape: a view where that is possible, else a copy."""
+        """Reshapes: the same elements in another shape, a view where that is possible, else a copy."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The same elements in the shape of `other`."""
     def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = ...) -> Tensor:
@@ -1029,29 +1033,30 @@ class Tensor:
         """Keep the gradient of a tensor that is not a leaf in `.grad`."""
     @property
     def retains_grad(self) -> _Bool:
-        """Whether `retain_grad()` was called on a tensor that is not a leaf."""
+        """True if `retain_grad()` was called on a tensor that is not a leaf."""
     def roll(self, shifts: _Int | Sequence[_Int], dims: _Int | Sequence[_Int] | None = None) -> Tensor:
-        """The elements shifted by `shifts` along `dims`; those shifted past the end continue at the start."""
+        """Rolls the elements by `shifts` along `dims`; those shifted past the end continue at the start."""
     def rot90(self, k: _Int = 1, dims: Sequence[_Int] = ...) -> Tensor:
-        """A copy turned by `k` quarters in the plane of two dimensions, from the first towards the second."""
+        """Rotates: a copy turned by `k` quarters in the plane of two dimensions, from the first towards the second."""
     def round(self, *, decimals: _Int = 0) -> Tensor:
-        """The nearest number with `decimals` digits after the point; ties go to the even one."""
+        """Rounds to the nearest number with `decimals` digits after the point; ties go to the even one."""
     def round_(self, *, decimals: _Int = 0) -> Tensor:
         """`round` in the tensor's own memory."""
     def rsqrt(self) -> Tensor:
-        """1 / sqrt(x)."""
+        """The reciprocal of the square root of each element: 1 / sqrt(x)."""
     def rsqrt_(self) -> Tensor:
-        """1 / sqrt(x)."""
+        """The reciprocal of the square root of each element: 1 / sqrt(x)."""
     def scatter(self, dim: _Int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
-        """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
+        """Scatters: `input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
     def scatter_(self, dim: _Int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
         """`scatter` in the tensor's own memory."""
     def scatter_add(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
-        """`input` with each element of `src` added at the position in `index` along `dim`."""
+        """Scatters and adds: `input` with each element of `src` added at the position in `index` along `dim`."""
     def scatter_add_(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
         """`scatter_add` in the tensor's own memory."""
     def scatter_reduce(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
-        """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
+        """Scatters and reduces: `input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each
+        position, and of its own."""
     def scatter_reduce_(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
         """`scatter_reduce` in the tensor's own memory."""
     def select(self, dim: _Int, index: _Int) -> Tensor:
@@ -1061,24 +1066,24 @@ class Tensor:
     def set_(self, source: Tensor | None = None, storage_offset: _Int = 0, size: Sequence[_Int] | None = None, stride: Sequence[_Int] | None = None) -> Tensor:
         """Give the tensor the memory of another one, with that one's shape unless given; without `source` none."""
     def sgn(self) -> Tensor:
-        """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
+        """The sign, also of complex numbers: x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
     def sgn_(self) -> Tensor:
-        """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
+        """The sign, also of complex numbers: x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
     @property
     def shape(self) -> Size:
         """The extents of the dimensions."""
     def short(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int16; itself when it is that already."""
     def sigmoid(self) -> Tensor:
-        """1 / (1 + exp(-x))."""
+        """The logistic sigmoid: 1 / (1 + exp(-x))."""
     def sigmoid_(self) -> Tensor:
-        """1 / (1 + exp(-x))."""
+        """The logistic sigmoid: 1 / (1 + exp(-x))."""
     def sign(self) -> Tensor:
-        """-1, 0 or 1, and 0 for NaN."""
+        """The sign of each element: -1, 0 or 1, and 0 for NaN."""
     def sign_(self) -> Tensor:
-        """-1, 0 or 1, and 0 for NaN."""
+        """The sign of each element: -1, 0 or 1, and 0 for NaN."""
     def signbit(self) -> Tensor:
-        """Whether x is negative, or a negative zero."""
+        """Tests the sign bit: True where x is negative, or a negative zero."""
     def sin(self) -> Tensor:
         """The sine of x."""
     def sin_(self) -> Tensor:
@@ -1105,13 +1110,15 @@ class Tensor:
     def slogdet(self) -> return_types.slogdet:
         """`linalg.slogdet`."""
     def softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
-        """exp(input), scaled so that the sum along `dim` is 1."""
+        """Applies softmax along `dim`: exp(input), scaled so that its sum is 1."""
     def solve(self, A: Tensor) -> Any:
         """Removed from PyTorch: `linalg.solve`, with its arguments in the other order, takes its place."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
-        """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
+        """Sorts along `dim` in ascending (or descending) order, and returns the indices too; equal elements keep their
+        order."""
     def split(self, split_size: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
-        """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
+        """Splits into views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes
+        given."""
     def split_with_sizes(self, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
         """`split` into pieces of these sizes."""
     def sqrt(self) -> Tensor:
@@ -1119,11 +1126,11 @@ class Tensor:
     def sqrt_(self) -> Tensor:
         """The square root of x."""
     def square(self) -> Tensor:
-        """x * x."""
+        """The square of each element: x * x."""
     def square_(self) -> Tensor:
-        """x * x."""
+        """The square of each element: x * x."""
     def squeeze(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
-        """Without the dimensions of size 1 (among `dim`, when given)."""
+        """Removes the dimensions of size 1 (among `dim`, when given)."""
     def squeeze_(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """`squeeze` of the tensor itself, whose memory it keeps."""
     def std(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -1131,7 +1138,7 @@ class Tensor:
     def stft(self, n_fft: _Int, hop_length: _Int | None = None, win_length: _Int | None = None, window: Tensor | None = None, center: _Bool = True, pad_mode: str = 'reflect', normalized: _Bool = False, onesided: _Bool | None = None, return_complex: _Bool | None = None, align_to_window: _Bool | None = None) -> Tensor:
         """The Fourier transforms of overlapping frames of a signal, or of a batch of signals."""
     def storage_offset(self) -> _Int:
-        """How many elements lie before the first one in the memory that the tensor views."""
+        """The offset of the first element in the memory that the tensor views, in elements."""
     @overload
     def stride(self) -> tuple[_Int, ...]:
         """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
@@ -1142,11 +1149,11 @@ class Tensor:
     def stride(self, dim: _Int | None = None) -> Any:
         """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
     def sub(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """input - alpha * other; the errors are those of `add`."""
+        """Subtracts `other`, scaled by `alpha`, from `input`; the errors are those of `add`."""
     def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """`sub` in the tensor's own memory."""
     def subtract(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """input - alpha * other; the errors are those of `add`."""
+        """Subtracts `other`, scaled by `alpha`, from `input`; the errors are those of `add`."""
     def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """`sub` in the tensor's own memory."""
     def sum(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -1156,11 +1163,11 @@ class Tensor:
     def svd(self, some: _Bool = True, compute_uv: _Bool = True) -> return_types.svd:
         """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
     def swapaxes(self, dim0: Any, dim1: Any = None) -> Tensor:
-        """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
+        """Swaps dimensions `dim0` and `dim1`; of one tuple, the dimensions in that order, as in NumPy."""
     def swapaxes_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """`swapaxes` of the tensor itself, whose memory it keeps."""
     def swapdims(self, dim0: Any, dim1: Any = None) -> Tensor:
-        """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
+        """Swaps dimensions `dim0` and `dim1`; of one tuple, the dimensions in that order, as in NumPy."""
     def swapdims_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """`swapdims` of the tensor itself, whose memory it keeps."""
     def symeig(self, *args: Any, **options: Any) -> Any:
@@ -1184,9 +1191,9 @@ class Tensor:
     def tensor_split(self, indices_or_sections: _Int | Sequence[_Int] | Tensor | None = None, dim: _Int = 0, *, sections: _Int | None = None, indices: Sequence[_Int] | None = None) -> tuple[Tensor, ...]:
         """Views of the pieces along `dim` that begin at the given indices; of a number of sections as equal as they can be."""
     def tile(self, *counts: Any, dims: Any = None) -> Tensor:
-        """`repeat`, where missing leading counts are 1."""
+        """Repeats the tensor along each dimension, as `repeat` does; missing leading counts are 1."""
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _Bool = False, copy: _Bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
-        """The tensor on another device, in another dtype, or both; the tensor itself when neither differs."""
+        """Converts to another device, dtype, or both; the tensor itself when neither differs."""
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """The tensor on a device, itself if it is there: `to` of the array API, where `stream` has to be None."""
     def tolist(self) -> Any:
@@ -1196,27 +1203,27 @@ class Tensor:
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
     def transpose(self, dim0: Any, dim1: Any = None) -> Tensor:
-        """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
+        """Swaps dimensions `dim0` and `dim1`; of one tuple, the dimensions in that order, as in NumPy."""
     def transpose_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """`transpose` of the tensor itself, whose memory it keeps."""
     def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> return_types.triangular_solve:
         """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
-        """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
+        """The lower triangles of matrices: zeros above the diagonal (the one `diagonal` to the right of the main one)."""
     def tril_(self, diagonal: _Int = 0) -> Tensor:
         """`tril` in the tensor's own memory."""
     def triu(self, diagonal: _Int = 0) -> Tensor:
-        """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
+        """The upper triangles of matrices: zeros below the diagonal (the one `diagonal` to the right of the main one)."""
     def triu_(self, diagonal: _Int = 0) -> Tensor:
         """`triu` in the tensor's own memory."""
     def true_divide(self, other: Any) -> Tensor:
-        """x / y, always floating."""
+        """Divides x by y element by element; the result is floating."""
     def true_divide_(self, other: Any) -> Tensor:
-        """x / y, always floating."""
+        """Divides x by y element by element; the result is floating."""
     def trunc(self) -> Tensor:
-        """x without its fraction."""
+        """Truncates toward zero: x without its fraction."""
     def trunc_(self) -> Tensor:
-        """x without its fraction."""
+        """Truncates toward zero: x without its fraction."""
     @overload
     def type(self) -> str:
         """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
@@ -1231,17 +1238,17 @@ class Tensor:
     def unbind(self, dim: _Int = 0) -> tuple[Tensor, ...]:
         """The slices along `dim`, without that dimension."""
     def unflatten(self, dim: _Int, sizes: Sequence[_Int]) -> Tensor:
-        """Dimension `dim` as several of the given sizes (one may be -1)."""
+        """Splits dimension `dim` into several of the given sizes (one may be -1)."""
     def unfold(self, dimension: _Int, size: _Int, step: _Int) -> Tensor:
         """A view of all windows of `size` elements along a dimension, in a new last dimension."""
     def uniform_(self, from_: _Float = 0.0, to: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with numbers uniformly distributed in [from_, to)."""
     @overload
     def unique(self, sorted: _Bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _Int | None = None) -> Tensor:
-        """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+        """The unique elements, in rising order; or the unique slices along `dim`. The host waits for their number."""
     @overload
     def unique(self, sorted: _Bool = True, return_inverse: _Bool = False, return_counts: _Bool = False, dim: _Int | None = None) -> Any:
-        """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+        """The unique elements, in rising order; or the unique slices along `dim`. The host waits for their number."""
     @overload
     def unique_consecutive(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _Int | None = None) -> Tensor:
         """The elements (or slices along `dim`) without those that are equal to the one before them."""
@@ -1255,7 +1262,7 @@ class Tensor:
     def unsafe_split_with_sizes(self, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
         """`split_with_sizes` whose pieces are no views for autograd: do not change them."""
     def unsqueeze(self, dim: _Int) -> Tensor:
-        """With a new dimension of size 1 at `dim`."""
+        """Adds a new dimension of size 1 at `dim`."""
     def unsqueeze_(self, dim: _Int) -> Tensor:
         """`unsqueeze` of the tensor itself, whose memory it keeps."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -1263,7 +1270,7 @@ class Tensor:
     def vdot(self, other: Tensor) -> Tensor:
         """The dot product of two vectors, of which the first is conjugated."""
     def view(self, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
-        """The same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype."""
+        """Views the same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype."""
     def view_as(self, other: Tensor) -> Tensor:
         """The same elements in the shape of `other`, sharing memory."""
     def vsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
@@ -1277,16 +1284,16 @@ class Tensor:
     def zero_(self) -> Tensor:
         """Write zero to every element."""
     def __abs__(self) -> Tensor:
-        """The magnitude of x."""
+        """The absolute value of each element; of a complex number its magnitude."""
     def __add__(self, other: Any) -> Tensor:
         """x + y."""
     def __and__(self, other: Any) -> Tensor:
-        """The bits that x and y both have."""
+        """The bitwise AND: the bits that x and y both have."""
     def __array__(self, dtype: Any = None, copy: _Bool | None = None) -> np.ndarray: ...
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """`tritensor.array_api`, the functions of the Python array API standard."""
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: _Bool = False) -> Tensor:
-        """What NumPy makes of tensors, as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
+        """Wraps NumPy's result for tensors as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
     def __bool__(self) -> _Bool: ...
     def __buffer__(self, flags: _Int) -> Any:
         """The CPU tensor's memory, which `memoryview(x)` asks for from Python 3.12 on; not of bfloat16."""
@@ -1298,99 +1305,99 @@ class Tensor:
         """A tensor's memory on a CUDA device that is not simulated, and the stream to wait for, for other libraries."""
     def __deepcopy__(self, memo: dict[_Int, Any]) -> Tensor: ...
     def __div__(self, other: Any) -> Tensor:
-        """x / y, always floating."""
+        """Divides x by y element by element; the result is floating."""
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _Bool | None = None) -> Any:
         """A DLPack capsule over the tensor's memory, which other libraries' `from_dlpack` ask for."""
     def __dlpack_device__(self) -> tuple[_Int, _Int]:
         """The kind and number of the tensor's device in DLPack: (1, 0) is the CPU, (2, n) `cuda:n`; none if simulated."""
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        """x == y."""
+        """Compares element by element: x == y."""
     def __float__(self) -> _Float: ...
     def __floordiv__(self, other: Any) -> Tensor:
-        """The largest integer that is not above x / y."""
+        """Divides and rounds down: the largest integer that is not above x / y."""
     def __format__(self, spec: str) -> str: ...
     def __ge__(self, other: Any) -> Tensor:
-        """x >= y."""
+        """Compares element by element: x >= y."""
     def __getitem__(self, key: Any) -> Tensor:
         """`x[key]`: a view for integers, slices, None and Ellipsis, a copy for tensors, masks, lists and arrays."""
     def __gt__(self, other: Any) -> Tensor:
-        """x > y."""
+        """Compares element by element: x > y."""
     def __hash__(self) -> _Int: ...
     def __iadd__(self, other: Any) -> Tensor:
         """x + y."""
     def __iand__(self, other: Any) -> Tensor:
-        """The bits that x and y both have."""
+        """The bitwise AND: the bits that x and y both have."""
     def __idiv__(self, other: Any) -> Tensor:
-        """x / y, always floating."""
+        """Divides x by y element by element; the result is floating."""
     def __ifloordiv__(self, other: Any) -> Tensor:
-        """The largest integer that is not above x / y."""
+        """Divides and rounds down: the largest integer that is not above x / y."""
     def __ilshift__(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
     def __imod__(self, other: Any) -> Tensor:
-        """What x leaves when divided by y, with the sign of y."""
+        """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     def __imul__(self, other: Any) -> Tensor:
-        """x * y."""
+        """Multiplies x and y element by element."""
     def __index__(self) -> _Int: ...
     def __int__(self) -> _Int: ...
     def __invert__(self) -> Tensor:
         """The bitwise complement; for booleans the logical one."""
     def __ior__(self, other: Any) -> Tensor:
-        """The bits that x or y has."""
+        """The bitwise OR: the bits that x or y has."""
     def __ipow__(self, other: Any) -> Tensor:
-        """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+        """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def __irshift__(self, other: Any) -> Tensor:
         """The bits of x, moved down by y places; the sign stays."""
     def __isub__(self, other: Any) -> Tensor:
         """x - y."""
     def __iter__(self) -> Iterator[Any]: ...
     def __itruediv__(self, other: Any) -> Tensor:
-        """x / y, always floating."""
+        """Divides x by y element by element; the result is floating."""
     def __ixor__(self, other: Any) -> Tensor:
-        """The bits that one of x and y has."""
+        """The bitwise XOR: the bits that one of x and y has."""
     def __le__(self, other: Any) -> Tensor:
-        """x <= y."""
+        """Compares element by element: x <= y."""
     def __len__(self) -> _Int: ...
     def __lshift__(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
     def __lt__(self, other: Any) -> Tensor:
-        """x < y."""
+        """Compares element by element: x < y."""
     def __matmul__(self, other: Any) -> Tensor: ...
     def __mod__(self, other: Any) -> Tensor:
-        """What x leaves when divided by y, with the sign of y."""
+        """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     def __mul__(self, other: Any) -> Tensor:
-        """x * y."""
+        """Multiplies x and y element by element."""
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        """x != y."""
+        """Compares element by element: x != y."""
     def __neg__(self) -> Tensor:
-        """-x."""
+        """The negative of each element: -x."""
     def __or__(self, other: Any) -> Tensor:
-        """The bits that x or y has."""
+        """The bitwise OR: the bits that x or y has."""
     def __pos__(self) -> Tensor:
         """input itself."""
     def __pow__(self, other: Any) -> Tensor:
-        """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+        """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def __radd__(self, other: Any) -> Tensor:
         """x + y."""
     def __rand__(self, other: Any) -> Tensor:
-        """The bits that x and y both have."""
+        """The bitwise AND: the bits that x and y both have."""
     def __rdiv__(self, other: Any) -> Tensor:
         """other / self, as Python 2 called it."""
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
     def __release_buffer__(self, buffer: Any) -> None: ...
     def __repr__(self) -> str: ...
     def __rfloordiv__(self, other: Any) -> Tensor:
-        """The largest integer that is not above x / y."""
+        """Divides and rounds down: the largest integer that is not above x / y."""
     def __rlshift__(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
     def __rmatmul__(self, other: Any) -> Tensor: ...
     def __rmod__(self, other: Any) -> Tensor:
-        """What x leaves when divided by y, with the sign of y."""
+        """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     def __rmul__(self, other: Any) -> Tensor:
-        """x * y."""
+        """Multiplies x and y element by element."""
     def __ror__(self, other: Any) -> Tensor:
-        """The bits that x or y has."""
+        """The bitwise OR: the bits that x or y has."""
     def __rpow__(self, other: Any) -> Tensor:
-        """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+        """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def __rrshift__(self, other: Any) -> Tensor:
         """The bits of x, moved down by y places; the sign stays."""
     def __rshift__(self, other: Any) -> Tensor:
@@ -1400,15 +1407,15 @@ class Tensor:
     def __rtruediv__(self, other: Any) -> Tensor:
         """other / self: the reciprocal times the number, with PyTorch's roundings; both can be changed in place later."""
     def __rxor__(self, other: Any) -> Tensor:
-        """The bits that one of x and y has."""
+        """The bitwise XOR: the bits that one of x and y has."""
     def __setitem__(self, key: Any, value: Any) -> None:
         """`x[key] = value`, broadcast."""
     def __sub__(self, other: Any) -> Tensor:
         """x - y."""
     def __truediv__(self, other: Any) -> Tensor:
-        """x / y, always floating."""
+        """Divides x by y element by element; the result is floating."""
     def __xor__(self, other: Any) -> Tensor:
-        """The bits that one of x and y has."""
+        """The bitwise XOR: the bits that one of x and y has."""
     def _chain(self) -> list[tuple[Any, tuple[Any, ...]]]:
         """The view operators and their arguments that lead from the root to this tensor."""
     def _count_change(self) -> None:
@@ -1433,7 +1440,7 @@ class Tensor:
         """The elements in host memory, copied there (with a wait) from a CUDA device."""
     @property
     def _version(self) -> _Int:
-        """How often the storage was changed in place."""
+        """The number of times that the storage was changed in place."""
     def _way(self) -> list[tuple[Any, tuple[Any, ...]]]:
         """The shortest chain known of view operators that leads from the root to this tensor."""
     def _without_node(self) -> Tensor:

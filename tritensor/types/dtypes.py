@@ -62,7 +62,7 @@ class dtype:
 
     @property
     def cpp(self) -> str:
-        """What C++ calls it, as PyTorch does in some of its messages."""
+        """The dtype's name in C++, which some of PyTorch's messages have."""
         return _CPP.get(self.name, self.name)
 
 

@@ -120,7 +120,7 @@ def strides_of(call: str, format: Any, shape: Shape, strides: Strides | None = N
 
 
 class Layout:
-    """How a tensor's elements lie in memory; there is one layout, `tritensor.strided`."""
+    """The layout of a tensor's elements in memory; there is one, `tritensor.strided`."""
 
     def __repr__(self) -> str:
         return "tritensor.strided"
@@ -144,7 +144,7 @@ def packed(shape: Shape, order: tuple[int, ...]) -> Strides:
 
 
 def follows(shape: Shape, strides: Strides, format: memory_format) -> bool:
-    """Whether elements lie in memory in a format's order without gaps; to preserve means row-major here, as in PyTorch.
+    """True if elements lie in memory in a format's order without gaps; to preserve means row-major here, as in PyTorch.
 
     >>> follows((2, 3, 4, 5), (60, 1, 15, 3), channels_last)
     True
@@ -178,7 +178,7 @@ def suggested(shape: Shape, strides: Strides) -> memory_format:
 
 @lru_cache(4096)
 def is_dense(shape: Shape, strides: Strides) -> bool:
-    """Whether every element of the memory between the first and the last is used, and once.
+    """True if every element of the memory between the first and the last is used, and once.
 
     >>> is_dense((2, 3), (1, 2)), is_dense((2, 3), (4, 1)), is_dense((2, 3), (0, 1))
     (True, False, False)
@@ -188,7 +188,7 @@ def is_dense(shape: Shape, strides: Strides) -> bool:
 
 
 def overlaps(shape: Shape, strides: Strides) -> bool:
-    """Whether two elements may be one in memory: as in PyTorch also where strides interleave without meeting.
+    """True if two elements may be one in memory: as in PyTorch also where strides interleave without meeting.
 
     >>> overlaps((2, 3), (3, 1)), overlaps((2, 3), (1, 1))
     (False, True)

@@ -64,7 +64,7 @@ def contiguous_strides(shape: Shape) -> Strides:
 
 
 def is_contiguous(shape: Shape, strides: Strides) -> bool:
-    """Whether elements lie in memory in row-major order without gaps (strides of dimensions of size 1 do not matter).
+    """True if elements lie in memory in row-major order without gaps (strides of dimensions of size 1 do not matter).
 
     >>> is_contiguous((2, 1, 3), (3, 77, 1)), is_contiguous((2, 3), (1, 2))
     (True, False)

@@ -100,7 +100,8 @@ class _Frame:
                 node.backward, node.saved, node.versions = _Repeated(node, index), (self,), None
 
     def saved_by(self, index: int) -> Any:
-        """What a node saved, and the versions; the call is repeated if they are not there, or were read before."""
+        """The values that a node saved, and the versions; the call is repeated if they are not there, or were read
+        before."""
         if index not in self.saved:
             self._repeat()
         return self.saved.pop(index)
@@ -140,7 +141,7 @@ class _Repeated(Gradient):
         self.ours = node.backward.ours
 
     def run(self, node: Node, gradient: Any) -> Any:
-        """What the node's own gradient computes."""
+        """Computes the node's own gradient."""
         (frame,) = node.saved
         node.saved, node.versions = frame.saved_by(self.index)
         try:
@@ -154,7 +155,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """What the function returns, without recording it."""
+        """Calls the function without recording it."""
         if not any(each.requires_grad for each in args if isinstance(each, Tensor)):
             warn("None of the inputs have requires_grad=True. Gradients will be None")
         ctx.run_function, ctx.states = run_function, generators.states() if preserve_rng_state else None
@@ -206,7 +207,8 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """What `function(*args, **kwargs)` returns, of which only the arguments are kept for the backward pass.
+    """Calls `function(*args, **kwargs)`, of which only the arguments are kept for the backward pass (activation
+    checkpointing).
 
     The backward pass calls the function again, with the same random numbers, and has the values in between then: less
     memory for more time. The function has to compute the same both times.
@@ -260,7 +262,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Sequence[Any] | Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """What functions, or the modules of a `Sequential`, return one after another, in segments with `checkpoint`.
+    """Calls functions, or the modules of a `Sequential`, one after another, in segments with `checkpoint`.
 
     Args:
         segments: how many parts the list is cut into; the last one is not a checkpoint.

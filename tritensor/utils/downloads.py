@@ -1,4 +1,4 @@
-"""What is at a URL, written into a file, with a bar; refused where the connection ended early."""
+"""Downloads of files, with a progress bar; refused where the connection ended early."""
 
 from __future__ import annotations
 

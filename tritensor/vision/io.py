@@ -21,7 +21,7 @@ Path = str | os.PathLike[str]
 
 
 class ImageReadMode(Enum):
-    """What a picture is converted to as it is read; a word such as "RGB" can be passed in its place."""
+    """The channels that a picture is read with; a word such as "RGB" can be passed in its place."""
 
     UNCHANGED = 0
     GRAY = 1

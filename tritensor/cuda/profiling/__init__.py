@@ -1,4 +1,4 @@
-"""What compiled kernels ask of a card, counted on a simulated device, and the time that is predicted from it."""
+"""The profiler: counts the work of compiled kernels on a simulated device, and predicts a card's time from that."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Card:
 
     @property
     def generation(self) -> Generation:
-        """What its multiprocessors are like."""
+        """The kind of its multiprocessors."""
         return _GENERATIONS[self.capability]
 
 

@@ -1,4 +1,4 @@
-"""What a profile prints and writes: a line a kernel, a timeline, a roofline. All times are predicted."""
+"""The reports of a profile: a line for each kernel, a timeline, a roofline. All times are predicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How data is sent between processes: `mpi` for the CPU and any CUDA device, `nccl` between real GPUs."""
+"""The backends, which send data between processes: `mpi` for the CPU and any CUDA device, `nccl` between real GPUs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Backend = Any
 
 
 def is_mpi_available() -> bool:
-    """Whether mpi4py is installed."""
+    """True if mpi4py is installed."""
     return importlib.util.find_spec("mpi4py") is not None
 
 
 def is_nccl_available() -> bool:
-    """Whether nccl4py is installed and there is a real GPU."""
+    """True if nccl4py is installed and there is a real GPU."""
     driver = active()
     return driver is not None and not driver.lacks_nccl and importlib.util.find_spec("nccl") is not None
 

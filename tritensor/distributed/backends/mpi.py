@@ -56,7 +56,7 @@ class Operation:
         self._keep = keep  # memory that MPI uses meanwhile
 
     def done(self) -> bool:
-        """Whether it has ended; MPI makes progress only when it is called."""
+        """True if it has ended; MPI makes progress only when it is called."""
         if self._request is not None and self._request.Test():
             self._request = None
         return self._request is None
@@ -125,7 +125,7 @@ class MpiBackend:
         self.data, self.control = (communicator for communicator, _ in self._opening)
 
     def opened(self) -> bool:
-        """Whether all processes have joined; the communicators can be used from then on."""
+        """True if all processes have joined; the communicators can be used from then on."""
         return all(request.Test() for _, request in self._opening)
 
     def connect(self, exchange: Callable[[str], list[str]]) -> None:

@@ -61,7 +61,7 @@ class StreamOperation:
         self._finish: Callable[[], None] | None = finish
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self._event.query()
 
     def finish(self) -> None:

@@ -58,7 +58,7 @@ def _inserted(a: Array, b: Array, start: Array, count: Array) -> Array:
 
 
 def _leading(a: Array) -> Array:
-    """How many of the highest bits are zero."""
+    """The number of the highest bits that are zero."""
     width = 8 * a.dtype.itemsize
     value, count = a.copy(), np.zeros(a.shape, np.int64)
     step = width // 2

@@ -1,4 +1,4 @@
-"""What a launch asks of a card: instructions, sectors of memory, conflicts of shared memory, divergence.
+"""Counts the work of a launch: instructions, sectors of memory, conflicts of shared memory, divergence.
 
 A machine calls it with masks and addresses that broadcast to (blocks, threads). Nothing here depends on a card.
 """
@@ -127,7 +127,7 @@ class Counters:
         return times * int(banks.max(1).sum()), times * int((-(-fresh.sum(1) // _BANKS)).sum())
 
     def branch(self, machine: Any, taken: Mask, mask: Mask) -> None:
-        """Of the lanes of a mask, some branch; with None all do."""
+        """Counts a branch that some lanes of a mask take; with None all do."""
         self._on(machine)
         taken = np.array([[True]]) if taken is None else taken
         jumped, stayed = self._warps(taken), self._warps(~taken if mask is None else mask & ~taken)
@@ -143,12 +143,12 @@ class Counters:
             self._waited, self._pending = 0, frozenset()
 
     def _warps(self, mask: np.ndarray) -> np.ndarray:
-        """Which warps have an active lane."""
+        """The warps that have an active lane."""
         full = np.broadcast_to(mask, (self._size, self.threads))
         return np.asarray(full.reshape(self._size, -1, min(_WARP, self.threads)).any(2))
 
     def _active(self, mask: Mask) -> tuple[int, int]:
-        """How many warps and how many lanes are active."""
+        """The numbers of active warps and of active lanes."""
         if mask is None:
             return self._size * -(-self.threads // _WARP), self._size * self.threads
         return int(self._warps(mask).sum()), int(mask.sum()) * (self._size * self.threads // mask.size)
@@ -170,19 +170,20 @@ class Counters:
 
 
 def _sorted(rows: np.ndarray) -> np.ndarray:
-    """Rows in order; most are, and looking takes a tenth of sorting them."""
+    """Sorts rows; checks first, since most are sorted and a check costs a tenth."""
     return rows if (rows[:, 1:] >= rows[:, :-1]).all() else np.sort(rows, axis=1)
 
 
 def _distinct(rows: np.ndarray, taken: np.ndarray) -> np.ndarray:
-    """Of sorted rows, the first of equal neighbours."""
+    """Keeps the first of equal neighbours among sorted rows."""
     fresh = taken.copy()
     fresh[:, 1:] &= rows[:, 1:] != rows[:, :-1]
     return fresh
 
 
 def _waits(block: Any, pending: frozenset[int]) -> tuple[int, frozenset[int]]:
-    """How often a basic block waits for loads, all of those that are under way at once, and which then still are."""
+    """Counts how often a basic block waits for loads, all of those that are under way at once, and which then still
+    are."""
     waits, filled = 0, set(pending)
     for instruction in block.instructions:
         loads, passes = instruction.name.startswith("ld.global"), instruction.parts[0] in _PASSES

@@ -46,7 +46,7 @@ class Groups:
 
     @staticmethod
     def of(m: Machine, kind: str, width: int) -> Groups:
-        """The groups of a kind, of each so many threads."""
+        """Lanes grouped by warp or warpgroup."""
         if kind not in m.async_state:
             m.async_state[kind] = Groups((m.blocks, m.threads // width))
         groups: Groups = m.async_state[kind]
@@ -79,7 +79,7 @@ def swizzled(chunks: Array, width: int) -> Array:
 
 @lru_cache(maxsize=256)
 def offsets(lines: int, depth: int, size: int, width: int, turned: bool, leading: int, stride: int) -> Array:
-    """Where the chunks of an operand begin, in chunks from its start and before they are exchanged.
+    """The offsets of an operand's chunks, in chunks from its start and before they are exchanged.
 
     Args:
         lines: rows of a left operand, columns of a right one, each of `depth` elements of `size` bytes.
@@ -97,7 +97,8 @@ def offsets(lines: int, depth: int, size: int, width: int, turned: bool, leading
 
 
 def _tile(operand: Operand, lines: int, depth: int, kind: Type, turned: bool) -> Loads:
-    """What reads the descriptor of an operand in shared memory, and then its numbers, (warpgroups, lines, depth)."""
+    """Makes the reader of an operand's descriptor in shared memory, and then its numbers, (warpgroups, lines,
+    depth)."""
     descriptor = source(operand, TYPES["b64"])
 
     def begin(m: Machine) -> Callable[[Array], Array]:
@@ -159,7 +160,7 @@ class _Sums:
 
 
 def _warpgroups(m: Machine, mask: Mask) -> tuple[Array, Groups]:
-    """Which warpgroups, (blocks, warpgroups), execute an instruction, and what they have in flight."""
+    """The warpgroups, (blocks, warpgroups), that execute an instruction, and what they have in flight."""
     warps = m.whole_warps(mask).reshape(m.blocks, -1, 4)
     whole = warps[:, :, 0]
     if mask is not None and (warps != whole[:, :, None]).any():

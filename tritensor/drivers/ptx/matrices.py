@@ -47,7 +47,7 @@ def slots_of(operand: Operand) -> list[int]:
 
 
 def fragment(operand: Operand, kind: Type) -> Callable[[Machine], Array]:
-    """What reads the bits of a fragment, (registers, blocks, threads)."""
+    """Makes the reader of a fragment's bits, (registers, blocks, threads)."""
     width = max(kind.size, 4)
     registers = [source(part, TYPES[f"b{8 * width}"]) for part in _parts(operand)]
 

@@ -160,7 +160,7 @@ class Constants:
             memory.add(block.ctypes.data, len(content), name)
 
     def address(self, name: str) -> int:
-        """Where a variable is."""
+        """The address of a variable."""
         return int(self._kept[name].ctypes.data)
 
 
@@ -207,12 +207,12 @@ def _grain(kernel: Kernel) -> int:
 
 @lru_cache(maxsize=256)
 def _shuffles(kernel: Kernel) -> bool:
-    """Whether lanes of a warp exchange values, as for a reduction, whose result all of them may write."""
+    """True if lanes of a warp exchange values, as for a reduction, whose result all of them may write."""
     return any(i.parts[0] == "shfl" for block in kernel.blocks for i in block.instructions)
 
 
 def _apart(kept: np.ndarray, words: np.ndarray) -> bool:
-    """Whether words that were written to one address differ by more than rounding.
+    """True if words that were written to one address differ by more than rounding.
 
     Triton lets all lanes of a warp write the result of a reduction, which each has added up in an order of its own:
     by fused products, or around the lane's own part, so that the last bits differ.
@@ -380,7 +380,7 @@ class Shared:
         words: np.ndarray,
         hazard: np.ndarray,
     ) -> bool:
-        """Whether a thread writes another value than the one that a thread before it wrote."""
+        """True if a thread writes another value than the one that a thread before it wrote."""
         places = (blocks[::number] * self.size + where) >> (nbytes.bit_length() - 1)
         differs = self._flat[nbytes][places] != words
         return bool((np.repeat(differs, number) & hazard).any())

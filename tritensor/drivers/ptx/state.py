@@ -1,4 +1,4 @@
-"""What a running kernel has: registers, the numbers of its lanes, and errors that name the source line."""
+"""The state of a running kernel: registers, the numbers of its lanes, and errors that name the source line."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Machine:
         return np.ones(shape, np.bool_) if mask is None else np.broadcast_to(mask, shape)
 
     def whole_warps(self, mask: Mask) -> np.ndarray:
-        """Which warps, (blocks, warps), execute an instruction that all lanes of a warp have to execute together."""
+        """The warps, (blocks, warps), that execute an instruction that all lanes of a warp have to execute together."""
         warps = self.full(mask).reshape(self.blocks, -1, WARP)
         whole = warps[:, :, 0]
         if mask is not None and (warps != whole[:, :, None]).any():

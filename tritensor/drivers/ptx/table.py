@@ -82,7 +82,7 @@ _SPECIAL: dict[str, Callable[[Machine], np.ndarray]] = {
 
 
 def source(operand: Operand, kind: Type) -> Callable[[Machine], np.ndarray]:
-    """What reads an operand as numbers of a type."""
+    """Makes the function that reads an operand as numbers of a type."""
     read = kind.read
     if isinstance(operand, Register):
         slot = operand.slot
@@ -105,7 +105,7 @@ def source(operand: Operand, kind: Type) -> Callable[[Machine], np.ndarray]:
 
 
 def target(operand: Operand, kind: Type) -> Callable[[Machine, np.ndarray, Mask], None]:
-    """What writes numbers of a type to a register, for the lanes of a mask."""
+    """Makes the function that writes numbers of a type to a register, for the lanes of a mask."""
     if isinstance(operand, Name):  # `_`
         return lambda m, value, mask: None
     assert isinstance(operand, Register)
@@ -126,7 +126,7 @@ def target(operand: Operand, kind: Type) -> Callable[[Machine, np.ndarray, Mask]
 
 
 def place(operand: Operand, width: int = 64) -> Callable[[Machine], np.ndarray]:
-    """What computes the address that an operand names."""
+    """Makes the function that computes the address that an operand names."""
     assert isinstance(operand, Address)
     kind = TYPES[f"u{width}"]
     if isinstance(operand.base, Register) and operand.base.kind == "b32":

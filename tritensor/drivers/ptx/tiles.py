@@ -39,7 +39,7 @@ class _Barrier:
             self.phase, self.pending = self.phase ^ 1, self.count
 
     def passed(self, parity: int) -> bool:
-        """Whether the phase of a parity has ended; does the copies that it waits for."""
+        """True if the phase of a parity has ended; does the copies that it waits for."""
         while self.phase == parity and self.landing:
             self.landing.pop(0)()
         return self.phase != parity
@@ -288,7 +288,7 @@ def _fetch(m: Machine, block: int, thread: int, box: _Box, barrier: _Barrier) ->
 
 
 def _sending(m: Machine, block: int, thread: int, box: _Box) -> Callable[[Array], None]:
-    """What copies a tile to global memory; what lies outside of the array is dropped."""
+    """Makes the function that copies a tile to global memory; what lies outside of the array is dropped."""
 
     def send(now: Array) -> None:
         _touch(m, block, thread, box.chunks)

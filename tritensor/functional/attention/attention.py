@@ -41,7 +41,8 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(query @ key.T * scale) @ value: for each query the values, weighted by how well their keys match it.
+    """Scaled dot product attention: softmax(query @ key.T * scale) @ value, for each query the values weighted by how
+    well their keys match it.
 
     It is computed by blocks of scores, on the CPU and by kernels on a device, and scores as a whole are not in memory.
     They are where they are few, a gradient is differentiated again, a mask needs a gradient, keys or values on a device
@@ -181,7 +182,7 @@ def _grouped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> 
 
 @public(package=False)
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """`input` divided by its p-norm along `dim`, or by `eps` where that is larger.
+    """Normalises `input` along `dim`: divides by the p-norm, or by `eps` where that is larger.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))
@@ -221,7 +222,7 @@ ENABLED = dict.fromkeys(("cudnn", "flash", "mem_efficient", "math", "overrideabl
 
 
 def is_fused(on_device: bool, fits: bool, differentiates_mask: bool) -> bool:
-    """Whether attention is computed by blocks.
+    """True if attention is computed by blocks.
 
     Args:
         fits: the kernels take its sizes. differentiates_mask: of which the gradient is not computed by blocks.

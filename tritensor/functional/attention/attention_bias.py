@@ -11,7 +11,7 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(enum.IntEnum):
-    """Which corner of the scores the triangle touches: query 0 sees key 0, or the last query sees the last key."""
+    """The corner of the scores that the triangle touches: query 0 sees key 0, or the last query sees the last key."""
 
     UPPER_LEFT = enum.auto()
     LOWER_RIGHT = enum.auto()
@@ -35,7 +35,7 @@ class CausalBias:
             )
 
     def diagonal(self) -> int:
-        """How many keys beyond its own number a query sees."""
+        """The number of keys beyond its own that a query sees."""
         return self.seq_len_kv - self.seq_len_q if self.variant is CausalVariant.LOWER_RIGHT else 0
 
     def check(self, scores: tuple[int, ...]) -> None:

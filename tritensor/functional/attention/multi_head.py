@@ -53,7 +53,7 @@ def _pieces(x: Tensor, sizes: Sequence[int], dim: int) -> Sequence[Tensor]:
 
 
 def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, heads: int) -> bool:
-    """Whether there is a batch; raises where the numbers of dimensions do not fit together."""
+    """True if there is a batch; raises where the numbers of dimensions do not fit together."""
     rank = query.ndim
     _require(rank in (2, 3), f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor")
     first = f"For {'batched' if rank == 3 else 'unbatched'} ({rank}-D) `query`, expected"
@@ -150,7 +150,8 @@ def multi_head_attention_forward(
     *,
     batch_first: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """What `nn.MultiheadAttention` computes, of its parameters; its `forward` has more on masks, weights and errors.
+    """Multi-head attention as `nn.MultiheadAttention`, of its parameters; see its `forward` for masks, weights and
+    errors.
 
     Args:
         query, key, value: (L, N, E), (S, N, Ek) and (S, N, Ev), or without N.

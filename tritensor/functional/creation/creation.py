@@ -85,7 +85,7 @@ def _as_array(data: Any, wanted: np.dtype | None = None) -> np.ndarray:
 
 
 def _is_typed(data: Any) -> bool:
-    """Whether nested sequences contain a tensor or a NumPy number, which has a dtype of its own."""
+    """True if nested sequences contain a tensor or a NumPy number, which has a dtype of its own."""
     for part in data:
         if isinstance(part, (Tensor, np.generic)) or (isinstance(part, (list, tuple)) and _is_typed(part)):
             return True
@@ -313,7 +313,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 
 @method("__array_wrap__")
 def _wrapped(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """What NumPy makes of tensors, as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
+    """Wraps NumPy's result for tensors as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 

@@ -1,4 +1,4 @@
-"""What other libraries ask for: memory without copies (DLPack, CUDA's array interface), the array API's namespace."""
+"""Exchange with other libraries: memory without copies (DLPack, CUDA's array interface), the array API's namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a tensor is: predicates that PyTorch has, most of which are always false here, and its layout."""
+"""Predicates of tensors (is_cpu, is_nonzero, is_same_size, ...), most of which are always false here, and its
+layout."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ for _name in ("coalesced", "distributed", "inference"):
 
 
 def _is_cpu(self: Tensor) -> bool:
-    """Whether the elements are in the host's memory."""
+    """True if the elements are in the host's memory."""
     return not self.is_cuda
 
 
@@ -47,7 +48,7 @@ method("layout")(property(_layout))
 
 @method()
 def is_nonzero(self: Tensor) -> bool:
-    """Whether the only element is not zero.
+    """True if the only element is not zero.
 
     Raises:
         ShapeError: there is not one element.
@@ -57,14 +58,14 @@ def is_nonzero(self: Tensor) -> bool:
 
 @method()
 def is_same_size(self: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape."""
+    """True if both have the same shape."""
     check_tensor("is_same_size", "other", 1, other)
     return self.shape == other.shape
 
 
 @method()
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both are the same elements in the same memory."""
+    """True if both are the same elements in the same memory."""
     check_tensor("is_set_to", "tensor", 1, tensor)
     same = self.shape == tensor.shape and self.stride() == tensor.stride() and self.device == tensor.device
     return same and self.data_ptr() == tensor.data_ptr()
@@ -118,13 +119,13 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 @method()
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """As `apply_`, with a function of two numbers: the element, and that of `tensor` at its place."""
+    """Like `apply_`, with a function of two numbers: the element, and that of `tensor` at its place."""
     return _by_element("map_", self, (tensor.expand(self.shape),), callable)
 
 
 @method()
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-    """As `apply_`, with a function of three numbers."""
+    """Like `apply_`, with a function of three numbers."""
     return _by_element("map2_", self, (x.expand(self.shape), y.expand(self.shape)), callable)
 
 
@@ -144,13 +145,13 @@ def numel(input: Tensor) -> int:
 
 @public(guard=False)
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating one."""
+    """True if the dtype is a floating one."""
     return _tensor("is_floating_point", input).is_floating_point()
 
 
 @public(guard=False)
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is a complex one."""
+    """True if the dtype is a complex one."""
     return _tensor("is_complex", input).is_complex()
 
 
@@ -162,7 +163,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 
 @public(guard=False)
 def detach(input: Tensor) -> Tensor:
-    """The same memory without history."""
+    """Detaches: the same memory without history."""
     return _tensor("detach", input).detach()
 
 
@@ -187,7 +188,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
 
 @public()
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
-    """Whether a result of one dtype may be stored in the other: never in a lower category (bool, integer, floating,
+    """True if a result of one dtype may be stored in the other: never in a lower category (bool, integer, floating,
     complex).
 
     >>> import tritensor as torch

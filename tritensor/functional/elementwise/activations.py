@@ -34,7 +34,7 @@ def _apply(operator: Callable[..., Tensor], input: Tensor, inplace: bool, **meta
 
 @public(guard=False)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """input where it is positive, else 0; NaN stays NaN.
+    """Applies the rectified linear unit: input where it is positive, else 0; NaN stays NaN.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
@@ -48,19 +48,20 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @public(package=False)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """input where it is positive, else negative_slope * input."""
+    """Applies leaky ReLU: input where it is positive, else negative_slope * input."""
     return _apply(activations.leaky_relu, input, inplace, negative_slope=negative_slope)
 
 
 @public(package=False)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """input where it is positive, else alpha * (exp(input) - 1)."""
+    """Exponential linear unit: input where it is positive, else alpha * (exp(input) - 1)."""
     return _apply(activations.elu, input, inplace, alpha=alpha)
 
 
 @public(package=False)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept.
+    """Applies SELU: 1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are
+    kept.
 
     From "Self-normalizing neural networks" (Klambauer and others, 2017).
     """
@@ -69,7 +70,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @public(package=False)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1.
+    """Applies CELU: input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1.
 
     Raises:
         DivisionError: alpha is 0.
@@ -82,7 +83,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @public(package=False, out=takes_out())
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """input times the standard normal CDF of input; `approximate="tanh"` for the cheaper formula.
+    """Gaussian error linear unit: input times the standard normal CDF of input; `approximate="tanh"` for the cheaper
+    formula.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 1.0]))
@@ -99,19 +101,19 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 @public(package=False)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * sigmoid(input)."""
+    """Applies SiLU (swish): input * sigmoid(input)."""
     return _apply(_quick_silu, input, inplace)
 
 
 @public(package=False, out=takes_out())
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
+    """Applies softplus: log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
     return activations.softplus(input, beta=beta, threshold=threshold)
 
 
 @public(package=False)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """input, clamped to min_val and max_val, which are cut to integers where input has them.
+    """Applies hardtanh: input, clamped to min_val and max_val, which are cut to integers where input has them.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.hardtanh(torch.tensor([-7, 0, 7]), -1.0, 2.5)
@@ -136,43 +138,43 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 @public(package=False)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """input, clamped to 0 and 6."""
+    """Applies ReLU6: input, clamped to 0 and 6."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 @public(package=False)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * tanh(softplus(input))."""
+    """Applies Mish: input * tanh(softplus(input))."""
     return called("MishBackward0", _apply(lambda x: x * softplus(x).tanh(), input, inplace))
 
 
 @public(package=False, out=takes_out())
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(input)), without overflow."""
+    """Applies the logarithm of the sigmoid, computed without overflow."""
     return called("LogSigmoidBackward0", -softplus(-input, threshold=40.0))
 
 
 @public(package=False)
 def softsign(input: Tensor) -> Tensor:
-    """input / (1 + |input|)."""
+    """Applies softsign: input / (1 + |input|)."""
     return input / (1 + input.abs())
 
 
 @public(package=False)
 def tanhshrink(input: Tensor) -> Tensor:
-    """input - tanh(input)."""
+    """Applies tanhshrink: input - tanh(input)."""
     return input - input.tanh()
 
 
 @public(package=False)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """input / 6 + 1 / 2, held between 0 and 1."""
+    """Applies the hard sigmoid: input / 6 + 1 / 2, held between 0 and 1."""
     return _apply(piecewise.hardsigmoid, input, inplace)
 
 
 @public(package=False)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * hardsigmoid(input).
+    """Applies hard swish: input * hardsigmoid(input).
 
     From "Searching for MobileNetV3" (Howard and others, 2019).
     """
@@ -181,7 +183,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 @public(method=True, out=takes_out(_SHRUNK))
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """input, and 0 where it lies between -lambd and lambd, or on one of them.
+    """Applies hard shrinkage: input, and 0 where it lies between -lambd and lambd, or on one of them.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.hardshrink(torch.tensor([-0.7, 0.5, 0.6]))
@@ -195,7 +197,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @public(package=False, out=takes_out(_SHRUNK))
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """input, closer to 0 by lambd, and 0 where it would pass it.
+    """Applies soft shrinkage: input, closer to 0 by lambd, and 0 where it would pass it.
 
     Raises:
         ShapeError: lambd is negative, or the dtype does not hold it.
@@ -211,7 +213,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @public(package=False, out=takes_out(Into("cast")))
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """input where it is above `threshold`, else `value`; both are cut to integers where input has them.
+    """Thresholds each element: input where it is above `threshold`, else `value`; both are cut to integers where input
+    has them.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.threshold(torch.tensor([1.0, 2.0, 3.0]), 2, 20)
@@ -225,7 +228,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 @public(method=True)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """input where it is positive, else times weight: one number, or one for each channel, dimension 1.
+    """Parametric ReLU: input where it is positive, else times weight: one number, or one for each channel, dimension 1.
 
     Raises:
         ShapeError: weights of more dimensions, or another number of them than of channels. DtypeError: dtypes differ.
@@ -265,7 +268,8 @@ def rrelu(
     *,
     generator: Generator | None = None,
 ) -> Tensor:
-    """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper.
+    """Randomized leaky ReLU: input where it is positive, else times a slope; while training one for each element, drawn
+    from lower to upper.
 
     Otherwise the slope is the mean of the two. From "Empirical evaluation of rectified activations in convolutional
     network" (Xu and others, 2015).
@@ -289,7 +293,7 @@ def rrelu(
 
 @public(package=False)
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half of input along `dim`, times the sigmoid of the second.
+    """Gated linear unit: the first half of input along `dim`, times the sigmoid of the second.
 
     From "Language modeling with gated convolutional networks" (Dauphin and others, 2016).
 
@@ -312,7 +316,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 @public(package=False)
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """While training, input with each element set to 0 with probability `p` and the others divided by 1 - p.
+    """Applies dropout: while training, sets each element to 0 with probability `p` and divides the others by 1 - p.
 
     The default generator of the input's device selects the elements. Two integers are saved for the gradient, which
     draws the same numbers again.

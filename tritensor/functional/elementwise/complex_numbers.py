@@ -24,7 +24,7 @@ from ..views.views import broadcast_tensors
 
 @public(method=True)
 def isreal(input: Tensor) -> Tensor:
-    """Whether the imaginary part is 0, element by element.
+    """Tests if each element is real: its imaginary part is 0.
 
     >>> import tritensor as torch
     >>> torch.isreal(torch.tensor([1 + 0j, 1j]))
@@ -101,7 +101,7 @@ def _not_pending(what: str, name: str) -> None:
 
     for function, label, doc in (
         (resolve, f"resolve_{name}", f"The input itself: here no {what} is pending."),
-        (pending, f"is_{name}", f"Whether a {what} is pending: never."),
+        (pending, f"is_{name}", f"Tests if a {what} is pending: never."),
     ):
         function.__name__ = function.__qualname__ = label
         function.__doc__ = doc

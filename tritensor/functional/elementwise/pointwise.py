@@ -29,7 +29,7 @@ from ..indexing.search import nonzero
 
 @public(method=True)
 def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """input + alpha * other.
+    """Adds `other`, scaled by `alpha`, to `input`: input + alpha * other.
 
     >>> import tritensor as torch
     >>> torch.add(torch.tensor([1, 2]), torch.tensor([10, 20]), alpha=2)
@@ -52,7 +52,7 @@ def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None 
 
 @public("subtract", method=True)
 def sub(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """input - alpha * other; the errors are those of `add`."""
+    """Subtracts `other`, scaled by `alpha`, from `input`; the errors are those of `add`."""
     if older:
         values, factors = older_order("sub", {"alpha": alpha}, input, other, *older)
         return sub(*values, **factors, out=out)
@@ -81,7 +81,7 @@ _quick_sub: Any = arithmetic.sub.method
 
 @public("divide", method=True, in_place=in_place_form)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-    """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers.
+    """Divides input by other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers.
 
     >>> import tritensor as torch
     >>> torch.div(torch.tensor([-7, 7]), 2, rounding_mode="trunc")
@@ -107,7 +107,7 @@ _quick_div: Any = arithmetic.div.method
 
 @public("clip", method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays.
+    """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays.
 
     >>> import tritensor as torch
     >>> torch.clamp(torch.tensor([-1.0, 0.5, 3.0]), 0, 1)
@@ -138,7 +138,7 @@ def _as_number(bound: Any, input: Tensor) -> Any:
 
 @public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest number with `decimals` digits after the point; ties go to the even one.
+    """Rounds to the nearest number with `decimals` digits after the point; ties go to the even one.
 
     >>> import tritensor as torch
     >>> torch.round(torch.tensor([0.5, 1.5, 2.5]))
@@ -156,7 +156,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 @public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest.
+    """Replaces NaN by `nan`, and infinities by the given numbers or the dtype's largest and smallest.
 
     Of complex numbers, both parts are replaced.
     """
@@ -177,7 +177,7 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
 
 @public(method=True)
 def conj(input: Tensor) -> Tensor:
-    """input with its imaginary part negated; a real tensor itself.
+    """The complex conjugate: input with its imaginary part negated; a real tensor itself.
 
     >>> import tritensor as torch
     >>> torch.tensor([1 + 2j]).conj()
@@ -202,7 +202,8 @@ def positive(input: Tensor) -> Tensor:
 
 @public(out=takes_out(Into("same", "partly")))
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0.
+    """Selects elements of input where `condition` is True, else of other; of a condition alone, the coordinates of its
+    elements that are not 0.
 
     >>> import tritensor as torch
     >>> torch.where(torch.tensor([True, False]), torch.tensor([1, 2]), 0)
@@ -229,7 +230,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 
 @public(method=True)
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether |input - other| <= atol + rtol * |other|, element by element.
+    """Tests if elements are close: |input - other| <= atol + rtol * |other|.
 
     Raises:
         DtypeError: the dtypes differ. ShapeError: a negative tolerance.
@@ -255,7 +256,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 @public(method=True)
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether all elements are close: see `isclose`.
+    """Tests if all elements are close: see `isclose`.
 
     >>> import tritensor as torch
     >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-7]))
@@ -266,7 +267,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 
 @public(method=True, guard=False)
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape and the same elements.
+    """Tests if two tensors have the same shape and the same elements.
 
     >>> import tritensor as torch
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))

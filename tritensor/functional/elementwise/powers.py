@@ -1,4 +1,4 @@
-"""Powers, mantissas, odds, divisors, steps and infinities that are made of other operators, or called otherwise."""
+"""pow, frexp, logit, gcd, heaviside, isinf: composed functions and aliases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CAST = Into("cast", "partly")
 
 @public(method=True, in_place=in_place_form, out=takes_out(_CAST))
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """input * 2**other, floating.
+    """Multiplies by a power of 2: input * 2**other, floating.
 
     >>> import tritensor as torch
     >>> torch.ldexp(torch.tensor([1.0]), torch.tensor([1, 2]))
@@ -42,7 +42,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out(Into("same", "partly")))
 def frexp(input: Tensor) -> FrexpResult:
-    """The mantissa, from 0.5 to below 1, and the exponent of 2, int32, whose product is the input.
+    """Decomposes into mantissa, from 0.5 to below 1, and exponent of 2, int32: input = mantissa * 2**exponent.
 
     >>> import tritensor as torch
     >>> mantissa, exponent = torch.frexp(torch.tensor([9.0, 0.0]))
@@ -60,7 +60,7 @@ def frexp(input: Tensor) -> FrexpResult:
 
 @public(method=True, in_place=in_place_form, out=takes_out(_CAST))
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """log(input / (1 - input)), the inverse of sigmoid; `eps` keeps the input within eps and 1 - eps.
+    """The logit, the inverse of sigmoid: log(input / (1 - input)); `eps` keeps the input within eps and 1 - eps.
 
     >>> import tritensor as torch
     >>> torch.logit(torch.tensor([0.5, 1.0]), 1e-6)
@@ -105,7 +105,7 @@ def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
 
 @public(functional=False)
 def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
-    """other - alpha * input.
+    """Subtracts `input`, scaled by `alpha`, from `other`: other - alpha * input.
 
     Raises:
         DtypeError: as for `sub`.
@@ -153,7 +153,7 @@ def _infinity(name: str, bound: float, which: str) -> None:
         return _real(f"{name} does not support complex inputs.", input) == bound
 
     test.__name__ = test.__qualname__ = name
-    test.__doc__ = f"Whether each element is infinite and {which}."
+    test.__doc__ = f"Tests if each element is infinite and {which}."
     public(method=True, out=takes_out(Into("boolean", "partly")))(test)
 
 
@@ -172,13 +172,13 @@ def _angles(name: str, factor: float, doc: str) -> None:
     public(method=True, in_place=in_place_form, out=takes_out(_CAST))(convert)
 
 
-_angles("deg2rad", math.pi / 180, "Degrees as radians: input * pi / 180.")
-_angles("rad2deg", 180 / math.pi, "Radians as degrees: input * 180 / pi.")
+_angles("deg2rad", math.pi / 180, "Converts degrees to radians: input * pi / 180.")
+_angles("rad2deg", 180 / math.pi, "Converts radians to degrees: input * 180 / pi.")
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0.
+    """The Heaviside step function: 0 where the input is negative or NaN, 1 where positive, `values` where it is 0.
 
     >>> import tritensor as torch
     >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))

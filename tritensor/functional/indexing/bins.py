@@ -44,7 +44,8 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Where each element has to be inserted so that the sequence stays sorted: before equal ones, or after them.
+    """The index at which each value has to be inserted so that the sequence stays sorted, before equal ones or after
+    them.
 
     >>> import tritensor as torch
     >>> torch.searchsorted(torch.tensor([1, 3, 5, 7]), torch.tensor([3, 6, 9]))
@@ -114,7 +115,7 @@ def _searched(boundaries: Tensor, x: Tensor, sorter: Tensor | None, right: bool,
 
 @public(method=True)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 on is in a vector of integers; or the sums of the weights of its elements.
+    """Counts how often each number from 0 on occurs in a vector of integers; or sums the weights of its elements.
 
     The host waits for the largest.
 
@@ -150,7 +151,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 @public(method=True, out=takes_out())
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements are in each of `bins` equal intervals from `min` to `max`; of all elements if these are equal.
+    """The histogram: the number of elements in each of `bins` equal intervals from `min` to `max`; of all if these are
+    equal.
 
     >>> import tritensor as torch
     >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
@@ -175,7 +177,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 def histogram(
     input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> HistogramResult:
-    """How many elements are in each bin, or the sums of their weights; and the bins' edges.
+    """The histogram, the number of elements in each bin (or the sum of their weights), and the bins' edges.
 
     >>> import tritensor as torch
     >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist

@@ -29,14 +29,14 @@ _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
 def is_basic(key: Any) -> bool:
-    """Whether `x[key]` is a view that NumPy's basic indexing makes."""
+    """True if `x[key]` is a view that NumPy's basic indexing makes."""
     if key.__class__ is tuple:
         return _BASIC.issuperset([part.__class__ for part in key])
     return key.__class__ in _BASIC
 
 
 class Places(NamedTuple):
-    """What a key means.
+    """The meaning of a key.
 
     Attributes:
         view: what the basic parts make of the tensor.

@@ -178,7 +178,7 @@ def integer_index(name: str, index: Tensor, words: str) -> None:
 
 @public(method=True, out=takes_out(SELECTED))
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """The slices of `input` along `dim` at the positions in a vector.
+    """Selects slices of `input` along `dim` at the positions in a vector.
 
     >>> import tritensor as torch
     >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([1, 1]))
@@ -358,7 +358,7 @@ def places_of(name: str, index: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out(SELECTED))
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others.
+    """Gathers values along `dim`: out[i][j] = input[index[i][j]][j] for two dimensions and dim=0.
 
     >>> import tritensor as torch
     >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
@@ -412,7 +412,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 @public(method=True, in_place=expanded.form(expanded.masked_fill))
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """`input` with a number where `mask` holds; the two broadcast.
+    """Fills with a number where `mask` is True; input and mask broadcast.
 
     >>> import tritensor as torch
     >>> torch.ones(3).masked_fill(torch.tensor([True, False, True]), 0)
@@ -438,7 +438,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @public(method=True, out=takes_out(SELECTED))
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
+    """Selects the elements where `mask` is True, as a vector; the two broadcast. The host waits for their number."""
     check_tensor("masked_select", "mask", 1, mask)
     if mask.dtype is not dtypes.bool_:
         raise DtypeError("masked_select: expected BoolTensor for mask")

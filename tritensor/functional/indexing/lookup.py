@@ -31,7 +31,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` at the indices in `input`, of shape (*input, columns).
+    """Looks up embeddings: the rows of `weight` at the indices in `input`, of shape (*input, columns).
 
     The gradient sums the rows of equal indices in a fixed order, so every run gives the same bits. On a CUDA device the
     host waits once for each version of an `input` whose bounds it does not know, to check them.
@@ -101,7 +101,8 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of `weight` in each bag of indices, of shape (bags, columns).
+    """Reduces bags of embeddings: the sum, mean or maximum of the rows of `weight` in each bag of indices, (bags,
+    columns).
 
     The rows are not stored side by side. On a CUDA device the host waits as in `embedding`.
 
@@ -164,7 +165,7 @@ def embedding_bag(
 
 
 def _ends(input: Tensor, offsets: Tensor | None, complete: bool) -> Tensor:
-    """Where each bag begins, and where the last one ends."""
+    """The index at which each bag begins, and at which the last one ends."""
     if input.ndim == 2:
         _require(
             offsets is None,
@@ -241,7 +242,8 @@ def _rows(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
 
 @public(package=False)
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """For each number a row of zeros with a 1 at that position; if -1, `num_classes` is the largest number plus 1.
+    """One-hot encoding: for each number a row of zeros with a 1 at that position; if -1, `num_classes` is the largest
+    number plus 1.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))

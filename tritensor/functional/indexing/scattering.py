@@ -25,7 +25,7 @@ from .indexing import check_slices, index_put, places_of, short
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
-    """`input` with each element of `src` (or one number) written to the position in `index` along `dim`.
+    """Scatters: `input` with each element of `src` (or one number) written to the position in `index` along `dim`.
 
     Args:
         reduce: "add" or "multiply" to add to what is there, or to multiply it.
@@ -45,7 +45,7 @@ def scatter(
 
 @public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """`input` with each element of `src` added at the position in `index` along `dim`.
+    """Scatters and adds: `input` with each element of `src` added at the position in `index` along `dim`.
 
     The order of the additions is fixed, so every run gives the same bits.
 
@@ -87,7 +87,8 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | Non
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own.
+    """Scatters and reduces: `input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each
+    position, and of its own.
 
     A position that nothing is scattered to keeps its element. Equal extremes share their gradient evenly. The order of
     sums and products is fixed, so every run gives the same bits.

@@ -50,7 +50,8 @@ def argwhere(input: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out(Into("same", "partly")))
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> SortResult:
-    """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order.
+    """Sorts along `dim` in ascending (or descending) order, and returns the indices too; equal elements keep their
+    order.
 
     NaN is larger than every number.
 
@@ -113,7 +114,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Each element once, in rising order; or each slice along `dim`. The host waits for their number.
+    """The unique elements, in rising order; or the unique slices along `dim`. The host waits for their number.
 
     >>> import tritensor as torch
     >>> torch.tensor([3, 1, 3, 2]).unique(return_inverse=True, return_counts=True)
@@ -201,7 +202,7 @@ def _groups(x: Tensor, dim: int, order: Tensor | None, shape: Any, inverse: bool
 
 @public(out=takes_out())
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether each element is among `test_elements`; with `invert` whether it is not. One of them may be a number.
+    """Tests if each element is among `test_elements`; with `invert` if it is not. One of them may be a number.
 
     >>> import tritensor as torch
     >>> torch.isin(torch.tensor([[1, 2], [3, 4]]), torch.tensor([2, 3]))

@@ -181,7 +181,7 @@ def _by_product(x1: Tensor, x2: Tensor) -> Tensor:
 
 @public()
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input1 @ weight[k] @ input2` for each k, and `bias[k]` added.
+    """Applies a bilinear transformation: `input1 @ weight[k] @ input2 + bias[k]` for each k.
 
     Computed as one product of matrices, of all products of two elements.
 

@@ -168,7 +168,7 @@ def without(input: Tensor, product: Tensor) -> Tensor:
 
 @public(package=False, out=takes_out())
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None) -> Tensor:
-    """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in).
+    """Applies a linear transformation: `input @ weight.T + bias`, for an input (..., in) and a weight (out, in).
 
     Args:
         activation: the name of an operator of one input, such as "relu", "gelu" or "silu", to apply to the result. On a

@@ -51,7 +51,7 @@ def _same_dtype(input: Tensor, product: Tensor) -> None:
 
 
 def _fitted(shape: Callable[[Tensor, Tensor], tuple[int, ...]]) -> Callable[..., Any]:
-    """What makes an in-place form whose tensor must have the product's shape."""
+    """Makes an in-place form whose tensor must have the product's shape."""
 
     def made(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         plain = in_place_form(function)
@@ -259,7 +259,7 @@ def _distinct(dims: Sequence[int], rank: int) -> list[int]:
 
 @public(method=True, out=takes_out(Into("cast")))
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Kronecker's product: each element of the input times the whole of the other tensor, in blocks.
+    """The Kronecker product: each element of the input times the whole of the other tensor, in blocks.
 
     >>> import tritensor as torch
     >>> torch.kron(torch.tensor([1, 2]), torch.tensor([1, 1, 0]))

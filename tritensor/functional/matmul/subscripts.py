@@ -19,7 +19,7 @@ Labels = list[Label]
 
 @public()
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """The sum of products defined by an equation of subscripts.
+    """Einstein summation: the sum of products defined by an equation of subscripts.
 
     A subscript that two operands share names one dimension of both; one that is missing in the output is summed over;
     `...` covers the dimensions that no subscript names. Operands are multiplied from left to right.

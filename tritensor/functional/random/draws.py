@@ -312,7 +312,8 @@ def normal(
 
 @public(functional=False, method=True, out=takes_out(Into("any", warning="")))
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`.
+    """Draws Bernoulli numbers: 1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in its
+    dtype.
 
     >>> import tritensor as torch
     >>> torch.bernoulli(torch.tensor([0.0, 1.0]))

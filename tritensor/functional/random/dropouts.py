@@ -25,7 +25,8 @@ _LOWEST = -1.7580993408473766
 
 @public(package=False)
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """While training, (N, C, L) or (C, L) with each channel set to 0 with probability `p`, the others over 1 - p.
+    """Channel dropout: while training, sets each channel of (N, C, L) or (C, L) to 0 with probability `p`, the others
+    over 1 - p.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.dropout1d(torch.ones(1, 2, 3), p=1.0)
@@ -48,7 +49,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @public(package=False)
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """While training, (N, C, H, W) with each channel set to 0 with probability `p`, the others divided by 1 - p.
+    """Channel dropout: while training, sets each channel of (N, C, H, W) to 0 with probability `p`, the others over 1 -
+    p.
 
     As in PyTorch, three dimensions are (N, C, L), with a warning.
 
@@ -67,7 +69,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @public(package=False)
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """While training, (N, C, D, H, W) or (C, D, H, W) with each channel set to 0 or divided by 1 - p.
+    """Channel dropout: while training, sets each channel of (N, C, D, H, W) or (C, D, H, W) to 0 or divides it by 1 -
+    p.
 
     Raises:
         ValueError: a probability outside 0 to 1. DtypeError: integers.
@@ -79,7 +82,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @public(package=False)
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """While training, each element set to SELU's lowest value with probability `p`, then all scaled and shifted.
+    """Applies alpha dropout: while training, sets elements to SELU's lowest value with probability `p`, then scales and
+    shifts all.
 
     Mean 0 and variance 1 are kept. From "Self-normalizing neural networks" (Klambauer and others, 2017).
 

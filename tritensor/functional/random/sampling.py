@@ -122,7 +122,8 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 @public(functional=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """How many of `count` trials succeed with probability `prob`; the two broadcast. Drawn on the host.
+    """Draws from binomial distributions of `count` trials with probability `prob`; the two broadcast. Drawn on the
+    host.
 
     >>> import tritensor as torch
     >>> torch.binomial(torch.tensor([5.0, 5.0]), torch.tensor([0.0, 1.0]))

@@ -51,7 +51,7 @@ def check_norm_dtype(name: str, input: Tensor, dtype: dtypes.dtype | None) -> No
 
 
 def singular_values(A: Tensor) -> Tensor:
-    """Those of stacks of matrices, in falling order."""
+    """The singular values of stacks of matrices, in falling order."""
     return registry["linalg_svd"](A, full_matrices=False, compute_uv=followed(A))[1]  # type: ignore[no-any-return]
 
 

@@ -46,7 +46,7 @@ def _checked(name: str, input: Tensor, dim: Any, lowest: int = dtypes.INTEGER) -
 
 
 def _places(x: Tensor, dim: int, rank: Rank) -> Tensor:
-    """Where along `dim`, of size 1 in the result, the element of that rank is; the first of those equal to it."""
+    """The index along `dim`, of size 1 in the result, of the element of that rank; the first of those equal to it."""
     if x.is_cuda or followed(x):
         nans = x.isnan().sum(dim, True)
         wanted = (rank(x.shape[dim], nans) + nans * 0).expand([1 if i == dim else n for i, n in enumerate(x.shape)])

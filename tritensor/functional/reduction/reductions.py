@@ -195,7 +195,7 @@ def _rule_of_extreme(input: Any, dim: Any = None, *_: Any, other: Any = None, **
 
 
 def _is_single(input: Tensor, dim: Any) -> bool:
-    """Whether each norm is of one element, whose square may be beyond the dtype's range."""
+    """True if each norm is of one element, whose square may be beyond the dtype's range."""
     shape = input._data.shape
     if dim is None or not shape:
         return dim is None and input.numel() == 1
@@ -270,21 +270,21 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str,
 
 @public(method=True, out=takes_out(Into("truth")))
 def any(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
+    """Tests if any element is not zero, of all or along `dim`; along no dimension, of each by itself."""
     dim, keepdim = keywords("any", dim, keepdim, others)
     return sums.any(input, dim=dim, keepdim=keepdim)
 
 
 @public(method=True, out=takes_out(Into("truth")))
 def all(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
+    """Tests if all elements are not zero, of all or along `dim`; along no dimension, of each by itself."""
     dim, keepdim = keywords("all", dim, keepdim, others)
     return sums.all(input, dim=dim, keepdim=keepdim)
 
 
 @public(method=True)
 def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
-    """How many elements are not zero, of all or along `dim`."""
+    """Counts the elements that are not zero, of all or along `dim`."""
     return sums.count_nonzero(input, dim=no_dims(dim))
 
 
@@ -337,7 +337,7 @@ def _complex_spread(name: str, input: Tensor, dim: Any, keepdim: bool, correctio
 
 
 def _complex_logsumexp(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    """Of complex numbers log(sum(exp(x))); the largest real part is taken out first."""
+    """The logsumexp of complex numbers; the largest real part is taken out first."""
     dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
     if input.numel() == 0:
         found = input.exp().sum(dim, keepdim).log()

@@ -25,7 +25,7 @@ def _dim(name: str, input: Any, dim: Any, others: dict[str, Any]) -> Any:
 
 @public(method=True, in_place=in_place_form, out=takes_out(COMPUTED._replace(apart="partly")))
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
-    """The sums of the elements up to each place along `dim`; integers and booleans add up in int64.
+    """The cumulative sums along `dim`; integers and booleans add up in int64.
 
     >>> import tritensor as torch
     >>> torch.tensor([1, 2, 3]).cumsum(0)
@@ -39,7 +39,7 @@ def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others
 
 @public(method=True, in_place=in_place_form, out=takes_out(COMPUTED._replace(apart="partly")))
 def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
-    """The products of the elements up to each place along `dim`; integers and booleans multiply in int64.
+    """The cumulative products along `dim`; integers and booleans multiply in int64.
 
     The gradient is right beside zeros, too, where PyTorch's is.
 
@@ -52,7 +52,7 @@ def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, **other
 
 @public(method=True, out=takes_out(SAME._replace(apart="partly")))
 def cummax(input: Tensor, dim: int | None = None) -> CummaxResult:
-    """The largest of the elements up to each place along `dim`, and their indices; of equal ones the last.
+    """The cumulative maxima along `dim`, and their indices; of equal ones the last.
 
     NaN is larger than every number.
 
@@ -65,7 +65,7 @@ def cummax(input: Tensor, dim: int | None = None) -> CummaxResult:
 
 @public(method=True, out=takes_out(SAME._replace(apart="partly")))
 def cummin(input: Tensor, dim: int | None = None) -> CumminResult:
-    """The smallest of the elements up to each place along `dim`, and their indices; of equal ones the last.
+    """The cumulative minima along `dim`, and their indices; of equal ones the last.
 
     NaN is smaller than every number.
     """

@@ -33,7 +33,8 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Each channel of (N, C, ...) with zero mean and unit variance, then scaled and shifted (Ioffe and Szegedy 2015).
+    """Applies batch normalisation: zero mean and unit variance for each channel of (N, C, ...), then a scale and a
+    shift (Ioffe and Szegedy 2015).
 
     >>> import tritensor as torch
     >>> torch.nn.functional.batch_norm(torch.tensor([[1., 5.], [3., 5.]]), None, None, training=True)
@@ -75,7 +76,8 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Each channel of each example of (N, C, ...) with zero mean and unit variance, then scaled and shifted.
+    """Applies instance normalisation: zero mean and unit variance for each channel of each example of (N, C, ...), then
+    a scale and a shift.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.instance_norm(torch.tensor([[[1., 3.], [2., 8.]]]))
@@ -100,7 +102,8 @@ def instance_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Groups of channels of each example of (N, C, ...) with zero mean and unit variance, then scaled and shifted.
+    """Applies group normalisation: zero mean and unit variance for groups of channels of each example of (N, C, ...),
+    then a scale and a shift.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.group_norm(torch.tensor([[1., 3., 5., 5.]]), 2)
@@ -127,7 +130,8 @@ def group_norm(
 
 @public(package=False)
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """Each element of (N, C, ...) over (k + alpha * the mean square of `size` neighbouring channels) ** beta.
+    """Local response normalisation: each element of (N, C, ...) over (k + alpha * the mean square of `size`
+    neighbouring channels) ** beta.
 
     It is that of Krizhevsky et al. (2012); beyond the first and the last channel there are zeros.
 
@@ -256,7 +260,7 @@ def _with_moments(
     momentum: Any,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    """What batch norm gives, with the mean and the variance of the channels in training."""
+    """The results of batch norm, with the mean and the variance of the channels in training."""
     shape = _at_least_two("batch_norm", input)
     words = tuple([f"running_{name} must be defined in evaluation mode" for name in ("mean", "var")])
     _check_running("batch_norm", training, running_mean, running_var, words)  # type: ignore[arg-type]

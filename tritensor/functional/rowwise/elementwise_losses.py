@@ -44,7 +44,7 @@ def _check_result(result: dtype, wanted: dtype) -> None:
 
 @loss()
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """The squared differences; a weight of each is what they are averaged by.
+    """The mean squared error loss: the squared differences; a weight of each is what they are averaged by.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
@@ -57,7 +57,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
 
 @loss()
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """The distances between `input` and `target`; the arguments are `mse_loss`'s."""
+    """The mean absolute error (L1) loss: distances between `input` and `target`; the arguments are `mse_loss`'s."""
     check_both("l1_loss", input, target)
     return _weighted(input, _distances(input, target), weight)
 
@@ -70,7 +70,7 @@ def _distances(input: Tensor, target: Tensor) -> Tensor:
 
 @loss()
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Distances d: d * d / (2 * beta) up to `beta`, beyond it d - beta / 2.
+    """The smooth L1 loss of distances d: d * d / (2 * beta) up to `beta`, beyond it d - beta / 2.
 
     Raises:
         RuntimeError: a negative beta, or shapes that do not broadcast. UnsupportedError: dtypes that are not floating.
@@ -88,7 +88,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """Distances d: d * d / 2 up to `delta`, beyond it delta * (d - delta / 2); the mean is not divided by a weight.
+    """The Huber loss of distances d: d * d / 2 up to `delta`, beyond it delta * (d - delta / 2); the mean is not
+    divided by a weight.
 
     Raises:
         RuntimeError: a delta that is not positive, or shapes that do not broadcast. ValueError: a weight of another
@@ -109,7 +110,7 @@ def huber_loss(
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Cross entropy of the probabilities `target` against those of `input`; logarithms are -100 at least.
+    """Binary cross entropy of the probabilities `target` against those of `input`; logarithms are -100 at least.
 
     Raises:
         RuntimeError: an input that is not from 0 to 1; on a CUDA device the kernel asserts it. ValueError: the shapes
@@ -139,7 +140,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow.
+    """Binary cross entropy of the probabilities `target` against sigmoid(input), computed without overflow.
 
     Args:
         weight: scales each element's loss; broadcast to the input's shape.
@@ -263,7 +264,7 @@ def gaussian_nll_loss(
 
 @loss()
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """log(1 + exp(-target * input)) for targets of 1 and -1."""
+    """The soft margin (logistic) loss: log(1 + exp(-target * input)) for targets of 1 and -1."""
     _check_result(result_type(input, target), input.dtype)
     values = softplus(-input * _numeric(target, input), threshold=math.inf)
     return called("SoftMarginLossBackward0", values.to(input.dtype))
@@ -273,7 +274,8 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes, the last dimension, of the cross entropies of labels 0 and 1 against sigmoid(input)."""
+    """The multi-label soft margin loss: the mean over classes, the last dimension, of the cross entropies of labels 0
+    and 1 against sigmoid(input)."""
     values = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         values = values * weight

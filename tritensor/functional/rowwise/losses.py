@@ -28,7 +28,7 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The negative logarithm of the target class's probability in softmax(input).
+    """The cross entropy loss of logits: the negative logarithm of the target class's probability in softmax(input).
 
     >>> import tritensor as torch
     >>> torch.nn.functional.cross_entropy(torch.tensor([[2., 0.], [0., 2.]]), torch.tensor([0, 1]))
@@ -164,7 +164,7 @@ def nll_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative of the target class's entry in `input`, which holds logarithms of probabilities.
+    """The negative log likelihood loss: minus the target class's entry in `input`, which holds log-probabilities.
 
     Shapes, weights and errors are `cross_entropy`'s.
     """

@@ -21,7 +21,7 @@ from ..views.view_operators import standing_alone
 
 @public(package=False, guard=False)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any) -> Tensor:
-    """exp(input), scaled so that the sum along `dim` is 1.
+    """Applies softmax along `dim`: exp(input), scaled so that its sum is 1.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.softmax(torch.tensor([0., 0., -torch.inf]), 0)
@@ -43,7 +43,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any
 ) -> Tensor:
-    """The logarithm of softmax along `dim`, computed without overflow.
+    """Applies the logarithm of softmax along `dim`, computed without overflow.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.log_softmax(torch.zeros(2), 0)
@@ -57,7 +57,7 @@ def log_softmax(
 
 @public(package=False)
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """exp(-input), scaled so that the sum along `dim` is 1; see `softmax`."""
+    """Applies softmin along `dim`: exp(-input), scaled so that its sum is 1; see `softmax`."""
     return softmax(-input, _along("softmin", input, dim, {}), _stacklevel, dtype)
 
 
@@ -91,7 +91,8 @@ def layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """The last dimensions normalised together to zero mean and unit variance, then scaled and shifted elementwise.
+    """Applies layer normalisation: the last dimensions get zero mean and unit variance together, then a scale and a
+    shift.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.layer_norm(torch.tensor([[1., 2., 3.]]), (3,))
@@ -132,7 +133,7 @@ def native_layer_norm(
 def _with_moments(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What layer normalisation gives, with the mean and 1 over the deviation of each row."""
+    """The results of layer normalisation, with the mean and 1 over the deviation of each row."""
     check_tensor("layer_norm", "input", 1, input)
     shape = _normalized_shape("layer_norm", normalized_shape)
     input_shape = tuple(input._data.shape)
@@ -150,7 +151,7 @@ def _with_moments(
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """The last dimensions divided by the root of their mean square together, then scaled elementwise.
+    """Applies RMS normalisation: divides the last dimensions by the root of their mean square, then scales elementwise.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.rms_norm(torch.tensor([[3., 4.]]), (2,))

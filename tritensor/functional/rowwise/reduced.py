@@ -1,4 +1,4 @@
-"""Losses that are declared by the formula of their elements: what is reduced of them, and their public functions."""
+"""Declares losses: an elementwise formula plus PyTorch's reduction arguments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`torch.softmax` and `torch.log_softmax`, functions and methods, which want the dimension that their namesakes in
-`nn.functional` choose where it is missing."""
+"""torch.softmax and torch.log_softmax, which require dim; those of nn.functional choose it where it is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _MISSING: Any = object()
 def softmax(
     input: Tensor, dim: int = _MISSING, dtype: Any = None, *, out: Tensor | None = None, **others: Any
 ) -> Tensor:
-    """exp(input), scaled so that the sum along `dim` is 1.
+    """Applies softmax along `dim`: exp(input), scaled so that its sum is 1.
 
     >>> import tritensor as torch
     >>> torch.tensor([0., 0., -torch.inf]).softmax(0)
@@ -43,7 +42,7 @@ def softmax(
 def log_softmax(
     input: Tensor, dim: int = _MISSING, dtype: Any = None, *, out: Tensor | None = None, **others: Any
 ) -> Tensor:
-    """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
+    """Applies the logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     if dim is _MISSING or dim is None:
         dim = _named("log_softmax", dim, others)
     if out is not None:

@@ -1,4 +1,4 @@
-"""Writes to expanded tensors, several of whose elements are one in memory: the few that PyTorch allows.
+"""In-place writes to expanded tensors, whose elements share memory: the few that PyTorch allows.
 
 A write to an expanded tensor is a write to the tensor before it was expanded, at the places that the elements have
 there. Where several values are written to one place, the last one stays.
@@ -32,7 +32,7 @@ def collapsed(x: Tensor) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def form(write: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes the in-place form of a function that PyTorch allows on expanded tensors; `write` is that case."""
+    """Makes the in-place form of a function that PyTorch allows on expanded tensors; `write` is that case."""
 
     def made(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         plain = in_place_form(function)

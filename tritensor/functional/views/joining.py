@@ -38,7 +38,7 @@ def _tensors(name: str, tensors: Any) -> list[Any]:
 
 @public("concat", "concatenate")
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one after another along `dim`, in their common dtype; the other sizes must agree.
+    """Concatenates tensors along `dim`, in their common dtype; the other sizes must agree.
 
     >>> import tritensor as torch
     >>> torch.cat([torch.zeros(1, 2), torch.ones(2, 2)]).shape
@@ -65,7 +65,7 @@ def joined(tensors: list[Any], dim: int, form: Callable[[Any], Any] | None = Non
 
 @public(out=takes_out(JOINED))
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """The tensors, all of one shape, along a new dimension.
+    """Stacks tensors, all of one shape, along a new dimension.
 
     >>> import tritensor as torch
     >>> torch.stack([torch.zeros(2), torch.ones(2)], dim=1)
@@ -129,26 +129,26 @@ _at_least_function(3, "a vector becomes (1, n, 1), a matrix (n, m, 1)")
 
 @public(out=takes_out(JOINED))
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors joined along the second dimension, vectors along their only one."""
+    """Stacks tensors horizontally: joins them along the second dimension, vectors along their only one."""
     found = _tensors("hstack", tensors)
     return joined(found, 0 if found[0].ndim < 2 else 1, lambda x: _at_least(x, 1))
 
 
 @public("row_stack", out=takes_out(JOINED))
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors joined along the first dimension, vectors as rows."""
+    """Stacks tensors vertically: joins them along the first dimension, vectors as rows."""
     return joined(_tensors("vstack", tensors), 0, lambda x: _at_least(x, 2))
 
 
 @public(out=takes_out(JOINED))
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors joined along the third dimension."""
+    """Stacks tensors in depth: joins them along the third dimension."""
     return joined(_tensors("dstack", tensors), 2, lambda x: _at_least(x, 3))
 
 
 @public(out=takes_out(JOINED))
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors joined along the second dimension, vectors as columns."""
+    """Stacks tensors as columns: joins them along the second dimension, vectors as columns."""
     return joined(_tensors("column_stack", tensors), 1, lambda x: x.reshape(-1, 1) if x.ndim < 2 else x)
 
 
@@ -160,7 +160,7 @@ def _check_vectors(*tensors: Tensor) -> None:
 
 @public()
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """All ways to choose an element of each vector, a row each; of one vector that vector.
+    """The Cartesian product: all ways to choose an element of each vector, a row each; of one vector that vector.
 
     >>> import tritensor as torch
     >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))

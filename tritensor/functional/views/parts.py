@@ -44,7 +44,8 @@ def _strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_
 
 @method("split")
 def _split_method(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
+    """Splits into views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes
+    given."""
     return split(self, split_size, dim)
 
 

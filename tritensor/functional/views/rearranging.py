@@ -29,7 +29,7 @@ from .view_operators import view_registry as views
 
 @public(method=True)
 def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
-    """A copy with the order along each of `dims` reversed.
+    """Flips: a copy with the order along each of `dims` reversed.
 
     >>> import tritensor as torch
     >>> torch.flip(torch.arange(3), [0])
@@ -58,7 +58,7 @@ def flipud(input: Tensor) -> Tensor:
 
 @public(method=True)
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """A copy turned by `k` quarters in the plane of two dimensions, from the first towards the second.
+    """Rotates: a copy turned by `k` quarters in the plane of two dimensions, from the first towards the second.
 
     >>> import tritensor as torch
     >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
@@ -84,7 +84,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 @public(method=True)
 def ravel(input: Tensor) -> Tensor:
-    """The elements as a vector: a view where that is possible, else a copy."""
+    """Flattens to a vector: a view where that is possible, else a copy."""
     return input.contiguous().view(-1)
 
 
@@ -113,7 +113,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
 
 @public(method=True)
 def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """The elements shifted by `shifts` along `dims`; those shifted past the end continue at the start.
+    """Rolls the elements by `shifts` along `dims`; those shifted past the end continue at the start.
 
     >>> import tritensor as torch
     >>> torch.roll(torch.arange(4), 1)
@@ -171,7 +171,7 @@ def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
 
 @public(method=True)
 def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
-    """`repeat`, where missing leading counts are 1.
+    """Repeats the tensor along each dimension, as `repeat` does; missing leading counts are 1.
 
     >>> import tritensor as torch
     >>> torch.tile(torch.tensor([1, 2]), (2,))
@@ -185,7 +185,7 @@ def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Each slice along `dim` (each element if None) repeated `repeats` times.
+    """Repeats each slice along `dim` (each element if None) `repeats` times.
 
     If `repeats` is a CUDA tensor, the host waits to read it.
 
@@ -231,7 +231,7 @@ def _origins(repeats: Tensor, size: int) -> np.ndarray:
 
 @public(method=True, in_place=in_place_form, out=takes_out())
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
-    """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one).
+    """The lower triangles of matrices: zeros above the diagonal (the one `diagonal` to the right of the main one).
 
     >>> import tritensor as torch
     >>> torch.tril(torch.ones(2, 3), 1)
@@ -243,7 +243,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @public(method=True, in_place=in_place_form, out=takes_out())
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
-    """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
+    """The upper triangles of matrices: zeros below the diagonal (the one `diagonal` to the right of the main one)."""
     return _triangle("triu", input, diagonal, lower=False)
 
 

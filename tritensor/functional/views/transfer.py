@@ -93,7 +93,7 @@ def to(
     memory_format: Any = None,
     other: Any = None,
 ) -> Tensor:
-    """The tensor on another device, in another dtype, or both; the tensor itself when neither differs.
+    """Converts to another device, dtype, or both; the tensor itself when neither differs.
 
     Overloads, as in PyTorch: `to(dtype)`, `to(device, dtype)`, `to(other)`, each with `non_blocking` and `copy`.
     `non_blocking=True` may return before the copy has finished; the first use of the result waits for it. A copy keeps
@@ -275,7 +275,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _goes_straight(target: Tensor, source: Tensor) -> bool:
-    """Whether a copy between host and device can write to the target directly: nothing is converted or recorded."""
+    """True if a copy between host and device can write to the target directly: nothing is converted or recorded."""
     here, there = target._data, source._data
     if isinstance(here, Lifted) or isinstance(there, Lifted):
         return False

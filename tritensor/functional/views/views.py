@@ -43,7 +43,7 @@ ndarray = np.ndarray
 
 @method()
 def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
-    """The same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype.
+    """Views the same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype.
 
     With a dtype of another size the last dimension grows or shrinks. Gradients do not pass through it: the result has
     no history, as that of `detach()`.
@@ -123,7 +123,7 @@ def _reinterpreted(x: Tensor, target: dtypes.dtype) -> tuple[tuple[int, ...], tu
 
 @public(functional=False, method=True)
 def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
-    """The same elements in another shape: a view where that is possible, else a copy.
+    """Reshapes: the same elements in another shape, a view where that is possible, else a copy.
 
     >>> import tritensor as torch
     >>> torch.arange(6).reshape(2, -1).shape
@@ -166,7 +166,7 @@ def _quick_view(input: Tensor, sizes: tuple[Any, ...], operator: View) -> Tensor
 
 @public(functional=False, method=True)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Dimensions `start_dim` to `end_dim` as one."""
+    """Flattens the dimensions from `start_dim` to `end_dim` into one."""
     rank = input.ndim
     first, last = layout.normalize_dim(start_dim, rank), layout.normalize_dim(end_dim, rank)
     if first > last:
@@ -184,7 +184,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @public(functional=False, method=True)
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """Dimension `dim` as several of the given sizes (one may be -1).
+    """Splits dimension `dim` into several of the given sizes (one may be -1).
 
     Raises:
         RangeError: no such dimension. ShapeError: no sizes, or their product is not the dimension's.
@@ -205,13 +205,13 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 
 @public(functional=False, method=True)
 def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
-    """The dimensions in the order `dims`."""
+    """Permutes the dimensions into the order `dims`."""
     return _permute(input, layout.permutation(integers("permute", "dims", order, dims), input.ndim))
 
 
 @public("swapaxes", "swapdims", functional=False, method=True)
 def transpose(input: Tensor, dim0: Any, dim1: Any = None) -> Tensor:
-    """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
+    """Swaps dimensions `dim0` and `dim1`; of one tuple, the dimensions in that order, as in NumPy."""
     data = input._data
     rank = data.ndim
     try:
@@ -234,12 +234,12 @@ swapaxes = swapdims = transpose
 
 
 def _reversed(input: Tensor) -> Tensor:
-    """The dimensions in the opposite order: `x.T`."""
+    """Reverses the dimensions: `x.T`, the transpose of a matrix."""
     return _permute(input, tuple(range(input.ndim))[::-1])
 
 
 def _matrices(input: Tensor, call: str = "tensor.mT") -> Tensor:
-    """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
+    """Transposes matrices, the last two dimensions: `x.mT`; a tensor without dimensions as it is."""
     if input.ndim == 1:
         raise ShapeError(f"{call} is only supported on matrices or batches of matrices. Got 1-D tensor.")
     return transpose(input, -2, -1) if input.ndim else input
@@ -287,7 +287,7 @@ def t(input: Tensor) -> Tensor:
 
 @public("moveaxis", functional=False, method=True)
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Dimensions `source` at the places `destination`, the others in their order."""
+    """Moves dimensions `source` to the positions `destination`; the others keep their order."""
     rank = input.ndim
     given: list[list[Any]] = [
         list(dims) if isinstance(dims, (tuple, list)) else [dims] for dims in (source, destination)
@@ -308,7 +308,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
 
 @method()
 def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
-    """Dimensions of size 1 repeated to `sizes` without a copy; -1 keeps a size. `implicit` has no meaning."""
+    """Expands dimensions of size 1 to `sizes` without a copy; -1 keeps a size. `implicit` has no meaning."""
     wanted = integers("expand", "size", sizes, size)
     shape = input._data.shape
     extra = len(wanted) - len(shape)
@@ -327,20 +327,20 @@ def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False)
 
 @method()
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """Expanded to the shape of `other`."""
+    """Expands the tensor to the shape of `other`."""
     check_tensor("expand_as", "other", 1, other)
     return expand(input, other.shape)
 
 
 @public(functional=False, method=True)
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
-    """Expanded to the shape `size`."""
+    """Broadcasts the input to the shape `size`."""
     return expand(input, *layout.integers("broadcast_to", "size", (size,)))
 
 
 @public(functional=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """All tensors expanded to their common shape; those that have it are returned as they are."""
+    """Broadcasts tensors to their common shape; those that have it are returned as they are."""
     check_tensors(tensors)
     shape = layout.broadcast_shapes(*[x._data.shape for x in tensors])
     return tuple(x if x._data.shape == shape else expand(x, shape) for x in tensors)
@@ -348,7 +348,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 @public(functional=False, method=True)
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Without the dimensions of size 1 (among `dim`, when given)."""
+    """Removes the dimensions of size 1 (among `dim`, when given)."""
     shape = input._data.shape
     dims = layout.normalize_dims(dim, len(shape))
     operator = _squeeze if dim is None else _squeeze_dims if isinstance(dim, (tuple, list)) else _squeeze_dim
@@ -357,7 +357,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 @public(functional=False, method=True)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """With a new dimension of size 1 at `dim`."""
+    """Adds a new dimension of size 1 at `dim`."""
     shape = input._data.shape
     dim = layout.normalize_dim(dim, len(shape) + 1)
     check_rank(len(shape) + 1)
@@ -366,7 +366,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 @public(functional=False, method=True)
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """`length` elements along `dim`, from `start`.
+    """Narrows along `dim` to `length` elements, from `start`.
 
     Raises:
         RangeError: the range exceeds the dimension.
@@ -400,7 +400,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 
 @public(functional=False)
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
+    """Splits along `dim` into views of pieces: of one size (the last may be smaller) or of the sizes given."""
     if tensor.ndim == 0:
         raise ShapeError("split expects at least a 1-dimensional tensor")
     dim = layout.normalize_dim(dim, tensor.ndim)
@@ -430,7 +430,7 @@ def _pieces(operator: View, x: Tensor, dim: int, sections: Sequence[int]) -> tup
 
 @public(functional=False, method=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` views of equal size along `dim`; the last may be smaller."""
+    """Splits into at most `chunks` views of equal size along `dim`; the last may be smaller."""
     chunks = whole("chunk", "chunks", chunks)
     if chunks <= 0:
         raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")

@@ -238,7 +238,7 @@ def _declare(rank: int) -> None:
         *,
         activation: str | None = None,
     ) -> Tensor:
-        """The sums of the products of a kernel and what it lies on, at each place of an input of {rank} dimensions.
+        """Applies a {rank}-d convolution (cross-correlation) over an input with {rank} dimensions of space.
 
         Args:
             input: shape (N, in, {sizes}), or (in, {sizes}) for one image; channels-last memory gives a result in
@@ -277,7 +277,8 @@ def _declare(rank: int) -> None:
         *,
         activation: str | None = None,
     ) -> Tensor:
-        """The sums of a kernel multiplied by each element of an input of {rank} dimensions, at the element's place.
+        """Applies a {rank}-d transposed convolution (deconvolution): each element of the input adds a kernel to the
+        result.
 
         It is the gradient of `conv{rank}d` with respect to its input: that of the same stride, padding and dilation.
 

@@ -28,7 +28,7 @@ _MODES = {"constant": "constant", "reflect": "reflection", "replicate": "replica
 
 @public(package=False)
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """`input` with elements added around it (removed, where a number is negative), from the last dimension on.
+    """Pads `input`: adds elements around it (or removes them, where a number is negative), from the last dimension on.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.pad(torch.tensor([[1, 2]]), (1, 2, 0, 1), value=7)
@@ -129,7 +129,7 @@ def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
 
 @public()
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """For vectors of n, m, ... coordinates one tensor each, of shape (n, m, ...), with the vector's coordinates.
+    """Makes grids of coordinates: for vectors of n, m, ... coordinates one tensor each, of shape (n, m, ...).
 
     >>> import tritensor as torch
     >>> rows, cols = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4, 5]), indexing="ij")

@@ -24,7 +24,7 @@ def unfold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """The windows of pictures as columns, of shape (N, C * positions of a window, windows).
+    """Extracts sliding windows of pictures as columns (im2col), of shape (N, C * positions of a window, windows).
 
     >>> import tritensor as torch
     >>> torch.nn.functional.unfold(torch.arange(6.).reshape(1, 1, 2, 3), 2)
@@ -71,7 +71,7 @@ def fold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Pictures of which each element is the sum of what stands for it in the columns of its windows; see `unfold`.
+    """Combines columns of windows into pictures (col2im): overlapping elements are added; see `unfold`.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.fold(torch.ones(1, 4, 2), (2, 3), 2)

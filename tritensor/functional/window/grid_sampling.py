@@ -32,7 +32,7 @@ _CHANGED = (
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """The elements of pictures (N, C, H, W), or volumes (N, C, D, H, W), at the coordinates in `grid`.
+    """Samples pictures (N, C, H, W), or volumes (N, C, D, H, W), at the coordinates in `grid`.
 
     The grid's shape is (N, *new sizes, 2), or 3 for volumes: x, y, z from -1 to 1, the edges of the input. The result's
     is (N, C, *new sizes). There are gradients of every order.
@@ -162,7 +162,8 @@ def _place(x: Tensor, size: int, part: Tensor | None = None) -> Tensor:
 
 @public(package=False)
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The coordinates, for `grid_sample`, of an output of shape `size` under affine maps `theta` of (N, 2, 3).
+    """Makes a grid of coordinates, for `grid_sample`, of an output of shape `size` under affine maps `theta` of (N, 2,
+    3).
 
     Args:
         theta: the maps of coordinates (x, y, 1), or for volumes (N, 3, 4) those of (x, y, z, 1).

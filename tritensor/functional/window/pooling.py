@@ -58,7 +58,8 @@ def _max_pool(rank: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The largest element of each window along the last {rank} dimensions; of equal ones the first.
+        """Applies {rank}-d max pooling: the largest element of each window along the last {rank} dimensions, of equal
+        ones the first.
 
         A window with NaN is NaN, and the place that of the last NaN.
 
@@ -158,7 +159,7 @@ def _avg_pool(rank: int) -> Any:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        """The average of each window along the last {rank} dimensions.
+        """Applies {rank}-d average pooling: the average of each window along the last {rank} dimensions.
 
         >>> import tritensor as torch
         >>> x = torch.tensor([1., 3., 5., 7.]).reshape({ones}4)
@@ -192,7 +193,8 @@ def _adaptive_max_pool(rank: int) -> Any:
     node = "SqueezeBackward1" if rank == 1 else f"AdaptiveMaxPool{rank}DBackward0"
 
     def adaptive_max_pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        """The largest elements of `output_size` windows, which cover the last {rank} dimensions evenly.
+        """Applies {rank}-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
+        {rank} dimensions evenly.
 
         >>> import tritensor as torch
         >>> x = torch.tensor([1., 5., 2.]).reshape({ones}3)
@@ -219,7 +221,8 @@ def _adaptive_avg_pool(rank: int) -> Any:
     words = "adaptive_avg_pool3d_cpu" if rank == 3 else "adaptive_avg_pool2d"
 
     def adaptive_avg_pool(input: Tensor, output_size: Any) -> Tensor:
-        """The averages of `output_size` windows, which cover the last {rank} dimensions evenly.
+        """Applies {rank}-d adaptive average pooling: the averages of `output_size` windows, which cover the last {rank}
+        dimensions evenly.
 
         >>> import tritensor as torch
         >>> x = torch.tensor([1., 5., 2.]).reshape({ones}3)
@@ -253,7 +256,8 @@ def _lp_pool(rank: int) -> Any:
         stride: int | Sequence[int] | None = None,
         ceil_mode: bool = False,
     ) -> Tensor:
-        """(sum of x^p)^(1/p) of each window along the last {rank} dimensions, with p `norm_type`.
+        """Applies {rank}-d power-average pooling: (sum of x^p)^(1/p) of each window along the last {rank} dimensions,
+        with p `norm_type`.
 
         For infinite p the largest, or the smallest, absolute value.
 

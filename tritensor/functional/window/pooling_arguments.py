@@ -63,7 +63,7 @@ def sizes_of(call: str, rank: int, name: str, position: int, value: Any) -> Size
 def window_arguments(
     call: str, input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Sizes, Sizes, Sizes, Sizes, Sizes]:
-    """How many windows there are along each dimension, and their kernel, stride, padding and dilation.
+    """The number of windows along each dimension, and their kernel, stride, padding and dilation.
 
     Raises:
         ShapeError: an input of another rank or with an empty dimension, or sizes that make no window.
@@ -87,7 +87,7 @@ def window_arguments(
 
 
 def _count(extent: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """How many windows there are along a dimension: with `ceil_mode` also one that goes beyond its end."""
+    """The number of windows along a dimension: with `ceil_mode` also one that goes beyond its end."""
     rest = extent + 2 * padding - dilation * (kernel - 1) - 1
     count = (rest + (stride - 1 if ceil_mode else 0)) // stride + 1
     # the last window has to begin inside of the input or of the padding before it
@@ -184,7 +184,7 @@ def _said(words: str, call: str, input: Tensor, rank: int) -> str:
 
 
 def adaptive_size(call: str, input: Tensor, rank: int, output_size: Any) -> Sizes:
-    """How many windows an adaptive pool has along each dimension; as many as elements where it is None.
+    """The number of an adaptive pool's windows along each dimension; as many as elements where it is None.
 
     Raises:
         ShapeError: an input of another rank or with an empty dimension, or no such size.

@@ -37,7 +37,8 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """An input of shape (N, C, *sizes), of one to three sizes, resized to `size`, or by `scale_factor`.
+    """Resizes (upsamples or downsamples) an input (N, C, *sizes), of one to three sizes, to `size` or by
+    `scale_factor`.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
@@ -167,7 +168,7 @@ def _interpolate(
 
 
 def _goes_by_sizes(x: Tensor, sizes: list[int]) -> bool:
-    """Whether PyTorch's "nearest" leaves the factor of an equal or a doubled size aside: some of its kernels do."""
+    """True if PyTorch's "nearest" leaves the factor of an equal or a doubled size aside: some of its kernels do."""
     if x.shape[1] > 3 and suggested(tuple(x.shape), x.stride()) is not contiguous_format:
         return True
     return len(sizes) == 2 and sum(sizes) <= 128

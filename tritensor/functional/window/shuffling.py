@@ -14,7 +14,8 @@ __all__ = ["channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
 
 @public()
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Squares of r x r pixels from r * r channels: (*, C * r * r, H, W) to (*, C, H * r, W * r), r the factor.
+    """Rearranges r * r channels into squares of r x r pixels: (*, C * r * r, H, W) to (*, C, H * r, W * r), r the
+    factor.
 
     From "Real-time single image and video super-resolution using an efficient sub-pixel convolutional neural network"
     (Shi and others, 2016).
@@ -65,7 +66,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 @public()
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels, (N, C, *), of `groups` groups in turn: the first of each, then the second of each.
+    """Shuffles the channels of (N, C, *), `groups` groups in turn: the first of each, then the second of each.
 
     >>> import tritensor as torch
     >>> torch.channel_shuffle(torch.arange(6).view(1, 6, 1), 2).flatten()

@@ -35,7 +35,8 @@ def _fractional_max_pool(rank: int) -> Any:
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> Any:
-        """The largest element of each of `output_size` windows along the last {rank} dimensions, placed at random.
+        """Applies {rank}-d fractional max pooling: the largest element of each of `output_size` windows along the last
+        {rank} dimensions, placed at random.
 
         The distance of neighbours is one of two numbers, in a pseudorandom order that is drawn for each plane and
         dimension (https://arxiv.org/abs/1412.6071).
@@ -131,7 +132,7 @@ def _checked_samples(
 
 
 def _places_of_largest(input: Tensor, kernel: tuple[int, ...], size: tuple[int, ...], samples: Tensor) -> Tensor:
-    """Where in its plane the largest element of each window is; of equal ones the first, of NaN the last."""
+    """The index in its plane of each window's largest element; of equal ones the first, of NaN the last."""
     rank, extents = len(size), tuple(input.shape[-len(size) :])
     lead = tuple(samples.shape[:2])
     place = None
@@ -172,7 +173,8 @@ def _max_unpool(rank: int) -> Any:
         padding: int | Sequence[int] = 0,
         output_size: Sequence[int] | None = None,
     ) -> Tensor:
-        """Zeros, with the elements of `input` at the places that `max_pool{rank}d` returned with them.
+        """Inverts `max_pool{rank}d` in part: zeros, with the elements of `input` at the places that it returned with
+        them.
 
         >>> import tritensor as torch
         >>> x = torch.tensor([1., 5., 2., 4.]).reshape({ones}4)

@@ -34,7 +34,7 @@ class Attention(Operator):
     repeatable = True
 
     def __call__(self, *inputs: Any, **metadata: Any) -> Any:
-        """As for any operator; calls that draw random numbers are not remembered."""
+        """See the base class; calls that draw random numbers are not remembered."""
         return self.call(None, [], inputs, metadata) if metadata.get("p") else super().__call__(*inputs, **metadata)
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
@@ -112,7 +112,7 @@ class Attention(Operator):
         return moved, math.prod(out.shape[:-1]) * found["key"].shape[-2] * products
 
     def terms(self, call: Call) -> int:
-        """How many products are summed for each element of the results."""
+        """The number of products that are summed for each element of the results."""
         found = self.operands(call.arrays)
         return max(super().terms(call), found["key"].shape[-2] * found["query"].shape[-1])
 
@@ -174,7 +174,7 @@ def attention_weights(query: Any, key: Any, mask: Any, scale: float, diagonal: i
 
 
 def _factors(weights: Any, p: float, seed: Any, offset: int) -> Any:
-    """What dropout multiplies the weights by; their rows are drawn in multiples of 8."""
+    """The factors that dropout multiplies the weights by; their rows are drawn in multiples of 8."""
     *lead, keys = weights.shape
     ones = weights.detach().new_ones((*lead, -(-keys // 8) * 8))
     return dropout(ones, p=p, seed=seed, offset=offset)[..., :keys]

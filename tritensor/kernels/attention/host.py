@@ -34,12 +34,12 @@ def batch_of(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def is_shared(batch: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> bool:
-    """Whether the last dimension of a batch shares keys and values."""
+    """True if the last dimension of a batch shares keys and values."""
     return bool(batch) and batch[-1] > 1 and all(len(shape) < 3 or shape[-3] == 1 for shape in (k, v))
 
 
 def _step(count: int, keys: int, diagonal: int | None) -> int:
-    """How many queries a block has."""
+    """The number of queries in a block."""
     step = max(min(_SCORES // max(keys, 1), count), 1)
     return step if diagonal is None else min(step, _QUERIES)
 
@@ -75,7 +75,7 @@ def _scores(scaled: ndarray, k: ndarray, mask: ndarray | None, first: int, diago
 
 
 def _are_small(scaled: ndarray, k: ndarray) -> bool:
-    """Whether no product of a query and a key is so large that its exponential needs the largest one subtracted."""
+    """True if no product of a query and a key is so large that its exponential needs the largest one subtracted."""
     ones = np.ones(k.shape[-1], k.dtype)
     return bool((np.square(scaled) @ ones).max() * (np.square(k) @ ones).max() < _SMALL**2)
 
@@ -88,7 +88,7 @@ def _with_column(x: ndarray, column: Any) -> ndarray:
 
 
 def _kept(shape: tuple[int, ...], batch: tuple[int, ...], place: Any, rows: slice, dropout: Any, kind: Any) -> ndarray:
-    """What weights are multiplied by: as by the operator `dropout`, for weights with rows of a multiple of 8.
+    """The factors of the weights: those of the operator `dropout`, for weights with rows of a multiple of 8.
 
     Args:
         shape: of the weights, of heads, queries and keys. batch, place: the sizes of the batch, and which heads of it.

@@ -41,7 +41,7 @@ def matrix(start, row, col, steps, row_mask, col_mask, ROWS: tl.constexpr, COLS:
 
 @device_function
 def placed(start, batch, strides, shape, RANK: tl.constexpr):
-    """Where a batch begins, and the steps from row to row and from column to column."""
+    """The start of a batch, and the steps from row to row and from column to column."""
     return start + offset_of(batch, strides, shape, RANK), (strides[RANK], strides[RANK + 1])
 
 

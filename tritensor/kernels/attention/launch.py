@@ -24,7 +24,7 @@ __all__ = ["TILES", "Tile", "launch_attention", "launch_backward"]
 
 
 class Tile(NamedTuple):
-    """How many queries and keys a program has at a time, warps and stages."""
+    """The numbers of a program: queries and keys at a time, warps and stages."""
 
     rows: int
     cols: int
@@ -65,7 +65,7 @@ _INTERPRETED = 256
 
 
 class _Work:
-    """What the kernels have in common: operands that share a batch, sizes, tiles and arithmetic."""
+    """The common part of the kernels' arguments: operands that share a batch, sizes, tiles and arithmetic."""
 
     def __init__(self, found: dict[str, Any], scale: float, diagonal: int | None, **drawn: Any) -> None:
         q, k, v, self.mask = (found[name] for name in ("query", "key", "value", "mask"))

@@ -66,7 +66,11 @@ def _(x, y):
 
 
 mul = elementwise(
-    Rule("any", unrounded=BOTH), np.multiply, "x * y.", name="mul", methods=["__mul__", "mul", "multiply"]
+    Rule("any", unrounded=BOTH),
+    np.multiply,
+    "Multiplies x and y element by element.",
+    name="mul",
+    methods=["__mul__", "mul", "multiply"],
 )
 mul.gradients(x=lambda grad, y: grad * y, y=lambda grad, x: grad * x)
 
@@ -82,7 +86,7 @@ def _(x, y):
 div = elementwise(
     Rule("float", floating=True, unrounded=BOTH),
     np.true_divide,
-    "x / y, always floating.",
+    "Divides x by y element by element; the result is floating.",
     name="div",
     methods=["__truediv__", "true_divide"],
 )
@@ -146,7 +150,7 @@ class Ratio(Rule):
     """Floating results; the quotient of two integers is refused, because its meaning has changed in PyTorch."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule."""
+        """See the base class."""
         if all(isinstance(value, Tensor) and value.dtype.category < dtypes.FLOATING for value in operands[1:]):
             raise DtypeError(
                 explain(
@@ -179,7 +183,7 @@ class Interpolation(Rule):
     """Floating operands of one dtype; only a weight without dimensions may have another one, and promotes them."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule."""
+        """See the base class."""
         weight = operands[2]
         if isinstance(weight, complex) and not any(isinstance(x, Tensor) and x.dtype.is_complex for x in operands):
             raise DtypeError(
@@ -200,7 +204,8 @@ WEIGHTED = Interpolation(
 
 @elementwise(WEIGHTED)
 def lerp(x, end, weight):
-    """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
+    """Linear interpolation: x + weight * (end - x), computed from the nearer end so that weight 1 gives `end`
+    itself."""
     return np.where(np.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
 
 
@@ -219,7 +224,7 @@ def _(x, end, weight):
 neg = elementwise(
     NoBooleans("negation", "Negation, the `-` operator, on a bool tensor is not supported."),
     np.negative,
-    "-x.",
+    "The negative of each element: -x.",
     name="neg",
     methods=["__neg__", "neg", "negative"],
 )
@@ -231,7 +236,7 @@ def _(x):
     return -x
 
 
-square = elementwise(Square("square", dtypes.INTEGER), np.square, "x * x.", out="cast")
+square = elementwise(Square("square", dtypes.INTEGER), np.square, "The square of each element: x * x.", out="cast")
 square.gradient(lambda grad, x: grad * (2 * x))
 
 
@@ -242,7 +247,7 @@ def _(x):
 
 @elementwise(FLOAT)
 def reciprocal(x):
-    """1 / x."""
+    """The reciprocal of each element: 1 / x."""
     return 1 / x
 
 
@@ -268,7 +273,7 @@ def _divide_number(self: Tensor, other: Any) -> Tensor:
 
 @elementwise(Power("power", dtypes.INTEGER), methods=["__pow__", "pow"])
 def pow(x, y):
-    """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+    """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     if dtype_of(x, y).kind in "fc":
         return _float_power(x, y)
     if dtype_of(x, y).kind == "b":
@@ -361,7 +366,7 @@ def _(x, y):
 abs = elementwise(
     Magnitude("magnitude", dtypes.INTEGER),
     np.absolute,
-    "The magnitude of x.",
+    "The absolute value of each element; of a complex number its magnitude.",
     name="abs",
     methods=["__abs__", "abs", "absolute"],
 )
@@ -377,7 +382,7 @@ class RealSigns(Rule):
     """Refuses complex tensors, whose direction is `sgn`."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule."""
+        """See the base class."""
         if operands[0].dtype.is_complex:
             words = "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
             raise DtypeError(words)
@@ -394,9 +399,17 @@ def _direction(x):
 
 
 sgn = elementwise(
-    ANY, _direction, "x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN.", name="sgn"
+    ANY,
+    _direction,
+    "The sign, also of complex numbers: x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN.",
+    name="sgn",
 )
-sign = elementwise(RealSigns("real", highest=dtypes.FLOATING), _direction, "-1, 0 or 1, and 0 for NaN.", name="sign")
+sign = elementwise(
+    RealSigns("real", highest=dtypes.FLOATING),
+    _direction,
+    "The sign of each element: -1, 0 or 1, and 0 for NaN.",
+    name="sign",
+)
 sign.gradient(zeros)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BITS = Rule("bits", dtypes.INTEGER, dtypes.INTEGER)
 
-eq = elementwise(COMPARISON, np.equal, "x == y.", name="eq", methods=["__eq__", "eq"])
+eq = elementwise(COMPARISON, np.equal, "Compares element by element: x == y.", name="eq", methods=["__eq__", "eq"])
 
 
 @eq.kernel
@@ -23,7 +23,9 @@ def _(x, y):
     return x == y
 
 
-ne = elementwise(COMPARISON, np.not_equal, "x != y.", name="ne", methods=["__ne__", "ne", "not_equal"])
+ne = elementwise(
+    COMPARISON, np.not_equal, "Compares element by element: x != y.", name="ne", methods=["__ne__", "ne", "not_equal"]
+)
 
 
 @ne.kernel
@@ -31,7 +33,7 @@ def _(x, y):
     return x != y
 
 
-lt = elementwise(ORDER, np.less, "x < y.", name="lt", methods=["__lt__", "lt", "less"])
+lt = elementwise(ORDER, np.less, "Compares element by element: x < y.", name="lt", methods=["__lt__", "lt", "less"])
 
 
 @lt.kernel
@@ -39,7 +41,9 @@ def _(x, y):
     return x < y
 
 
-le = elementwise(ORDER, np.less_equal, "x <= y.", name="le", methods=["__le__", "le", "less_equal"])
+le = elementwise(
+    ORDER, np.less_equal, "Compares element by element: x <= y.", name="le", methods=["__le__", "le", "less_equal"]
+)
 
 
 @le.kernel
@@ -47,7 +51,9 @@ def _(x, y):
     return x <= y
 
 
-gt = elementwise(ORDER, np.greater, "x > y.", name="gt", methods=["__gt__", "gt", "greater"])
+gt = elementwise(
+    ORDER, np.greater, "Compares element by element: x > y.", name="gt", methods=["__gt__", "gt", "greater"]
+)
 
 
 @gt.kernel
@@ -55,7 +61,13 @@ def _(x, y):
     return x > y
 
 
-ge = elementwise(ORDER, np.greater_equal, "x >= y.", name="ge", methods=["__ge__", "ge", "greater_equal"])
+ge = elementwise(
+    ORDER,
+    np.greater_equal,
+    "Compares element by element: x >= y.",
+    name="ge",
+    methods=["__ge__", "ge", "greater_equal"],
+)
 
 
 @ge.kernel
@@ -63,7 +75,7 @@ def _(x, y):
     return x >= y
 
 
-logical_and = elementwise(LOGIC, np.logical_and, "Whether x and y both differ from 0.")
+logical_and = elementwise(LOGIC, np.logical_and, "The logical AND: True where x and y both differ from 0.")
 
 
 @logical_and.kernel
@@ -71,7 +83,7 @@ def _(x, y):
     return (x != 0) & (y != 0)
 
 
-logical_or = elementwise(LOGIC, np.logical_or, "Whether x or y differs from 0.")
+logical_or = elementwise(LOGIC, np.logical_or, "The logical OR: True where x or y differs from 0.")
 
 
 @logical_or.kernel
@@ -79,7 +91,9 @@ def _(x, y):
     return (x != 0) | (y != 0)
 
 
-logical_xor = elementwise(LOGIC, np.logical_xor, "Whether one of x and y differs from 0, and one does not.")
+logical_xor = elementwise(
+    LOGIC, np.logical_xor, "The logical XOR: True where one of x and y differs from 0, and one does not."
+)
 
 
 @logical_xor.kernel
@@ -87,7 +101,7 @@ def _(x, y):
     return (x != 0) != (y != 0)
 
 
-logical_not = elementwise(LOGIC, np.logical_not, "Whether x is 0.", in_place=True)
+logical_not = elementwise(LOGIC, np.logical_not, "The logical NOT: True where x is 0.", in_place=True)
 
 
 @logical_not.kernel
@@ -96,7 +110,7 @@ def _(x):
 
 
 bitwise_and = elementwise(
-    INTEGRAL, np.bitwise_and, "The bits that x and y both have.", methods=["__and__", "bitwise_and"]
+    INTEGRAL, np.bitwise_and, "The bitwise AND: the bits that x and y both have.", methods=["__and__", "bitwise_and"]
 )
 
 
@@ -105,7 +119,9 @@ def _(x, y):
     return x & y
 
 
-bitwise_or = elementwise(INTEGRAL, np.bitwise_or, "The bits that x or y has.", methods=["__or__", "bitwise_or"])
+bitwise_or = elementwise(
+    INTEGRAL, np.bitwise_or, "The bitwise OR: the bits that x or y has.", methods=["__or__", "bitwise_or"]
+)
 
 
 @bitwise_or.kernel
@@ -114,7 +130,7 @@ def _(x, y):
 
 
 bitwise_xor = elementwise(
-    INTEGRAL, np.bitwise_xor, "The bits that one of x and y has.", methods=["__xor__", "bitwise_xor"]
+    INTEGRAL, np.bitwise_xor, "The bitwise XOR: the bits that one of x and y has.", methods=["__xor__", "bitwise_xor"]
 )
 
 
@@ -126,7 +142,7 @@ def _(x, y):
 bitwise_not = elementwise(
     INTEGRAL,
     np.invert,
-    "The bits that x does not have; for booleans, not x.",
+    "The bitwise NOT: the bits that x does not have; for booleans, not x.",
     name="bitwise_not",
 )
 

@@ -27,7 +27,7 @@ __all__: list[str] = []
 
 @device_function
 def complex_mul(xr, xi, yr, yi):
-    """x * y."""
+    """Multiplies x and y element by element."""
     return xr * yr - xi * yi, xr * yi + xi * yr
 
 
@@ -45,13 +45,13 @@ def complex_div(xr, xi, yr, yi):
 
 @device_function
 def complex_reciprocal(xr, xi):
-    """1 / x."""
+    """The reciprocal of each element: 1 / x."""
     return complex_div(xr * 0 + 1, xr * 0, xr, xi)
 
 
 @device_function
 def complex_square(xr, xi):
-    """x * x."""
+    """The square of each element: x * x."""
     return complex_mul(xr, xi, xr, xi)
 
 
@@ -118,7 +118,7 @@ def complex_sgn(xr, xi):
 
 @device_function
 def truth(xr, xi):
-    """Whether a number is not zero."""
+    """True if a number is not zero."""
     return (xr != 0) | (xi != 0)
 
 

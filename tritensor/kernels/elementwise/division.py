@@ -26,7 +26,10 @@ QUOTIENT = Quotient("quotient", dtypes.INTEGER, dtypes.FLOATING, unrounded=("y",
 REMAINDER = Quotient("quotient", dtypes.INTEGER, dtypes.FLOATING)
 
 floor_divide = elementwise(
-    QUOTIENT, np.floor_divide, "The largest integer that is not above x / y.", methods=["__floordiv__", "floor_divide"]
+    QUOTIENT,
+    np.floor_divide,
+    "Divides and rounds down: the largest integer that is not above x / y.",
+    methods=["__floordiv__", "floor_divide"],
 )
 floor_divide.gradients(x=zeros, y=zeros)
 
@@ -76,7 +79,7 @@ def _(x, y):
 
 @elementwise(REMAINDER, methods=["__mod__", "remainder"])
 def remainder(x, y):
-    """What x leaves when divided by y, with the sign of y."""
+    """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     left = np.asarray(np.remainder(x, y))
     # a zero has the sign of x, as C's fmod gives it; NumPy's that of y
     return np.copysign(left, x, out=left, where=left == 0) if left.dtype.kind == "f" else left
@@ -96,7 +99,7 @@ def _(x, y):
         return tl.where((left != 0) & ((divisor < 0) != (left < 0)), left + divisor, left)
 
 
-fmod = elementwise(REMAINDER, np.fmod, "What x leaves when divided by y, with the sign of x.")
+fmod = elementwise(REMAINDER, np.fmod, "The remainder of x divided by y, with the sign of x (C's fmod).")
 fmod.gradients(x=lambda grad: grad, y=lambda grad, x, y: -grad * trunc_divide(x, y))
 
 

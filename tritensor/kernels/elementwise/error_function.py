@@ -174,7 +174,7 @@ def _(x):
 
 @elementwise(REAL_FLOAT)
 def erfc(x):
-    """1 - erf(x), exact where erf(x) is close to 1."""
+    """The complementary error function: 1 - erf(x), exact where erf(x) is close to 1."""
     return in_pieces(erfc_array, x).astype(x.dtype, copy=False)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-exp = elementwise(FLOAT, np.exp, "e to the power x.")
+exp = elementwise(FLOAT, np.exp, "The exponential of each element: e to the power x.")
 exp.gradient(lambda grad, out: grad * out)
 
 
@@ -73,7 +73,7 @@ def _(x):
     return libdevice.log10(x)
 
 
-log1p = elementwise(FLOAT, np.log1p, "log(1 + x), exact near 0.")
+log1p = elementwise(FLOAT, np.log1p, "The natural logarithm of 1 + x, exact near 0.")
 log1p.gradient(lambda grad, x: grad / (x + 1))
 
 
@@ -82,7 +82,9 @@ def _(x):
     return libdevice.log1p(x)
 
 
-logaddexp = elementwise(REAL_FLOAT, np.logaddexp, "log(exp(x) + exp(y)), without overflow.")
+logaddexp = elementwise(
+    REAL_FLOAT, np.logaddexp, "The logarithm of the sum of exponentials: log(exp(x) + exp(y)), without overflow."
+)
 logaddexp.gradients(x=lambda grad, x, y: grad / (1 + (y - x).exp()), y=lambda grad, x, y: grad / (1 + (x - y).exp()))
 
 
@@ -104,7 +106,7 @@ def _(x):
 
 @elementwise(FLOAT)
 def rsqrt(x):
-    """1 / sqrt(x)."""
+    """The reciprocal of the square root of each element: 1 / sqrt(x)."""
     return 1 / np.sqrt(x)
 
 

@@ -34,7 +34,7 @@ _SMALL = 1 << 17
 
 
 def is_large(operands: Sequence[Any]) -> bool:
-    """Whether the result of operands that broadcast, arrays and numbers, is to be computed in blocks."""
+    """True if the result of operands that broadcast, arrays and numbers, is to be computed in blocks."""
     most = 1
     for value in operands:
         if value.__class__ is np.ndarray:
@@ -96,7 +96,7 @@ def evaluate_in_place(reference: np.ufunc, out: np.ndarray, rest: Sequence[Any])
 
 
 def _is_plain(reference: Any, operands: Sequence[Any], kinds: Sequence[np.dtype], result: np.dtype) -> bool:
-    """Whether a ufunc computes contiguous arrays of one shape without any cast: it is called without further steps."""
+    """True if a ufunc computes contiguous arrays of one shape without any cast: it is called without further steps."""
     first = operands[0]
     for value, kind in zip(operands, kinds, strict=True):
         if value.__class__ is not np.ndarray or value.dtype != kind or value.shape != first.shape:
@@ -189,7 +189,7 @@ def _empty(shape: tuple[int, ...], model: np.ndarray, dtype: np.dtype) -> np.nda
 
 
 def _is_apart(array: np.ndarray) -> bool:
-    """Whether each element has memory of its own, as far as sizes and strides in increasing order show it."""
+    """True if each element has memory of its own, as far as sizes and strides in increasing order show it."""
     taken = array.itemsize
     for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
         if size > 1:

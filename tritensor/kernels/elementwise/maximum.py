@@ -27,7 +27,7 @@ def smaller(x, y):
     return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
 
 
-maximum = elementwise(REAL, np.maximum, "The larger of x and y; NaN if either is.")
+maximum = elementwise(REAL, np.maximum, "The elementwise maximum of x and y; NaN if either is.")
 # Where both are equal, each gets half of the gradient, as in PyTorch.
 maximum.gradients(
     x=lambda grad, x, y: where(x == y, grad / 2, where(x < y, 0, grad)),
@@ -40,7 +40,7 @@ def _(x, y):
     return larger(x, y)
 
 
-minimum = elementwise(REAL, np.minimum, "The smaller of x and y; NaN if either is.")
+minimum = elementwise(REAL, np.minimum, "The elementwise minimum of x and y; NaN if either is.")
 minimum.gradients(
     x=lambda grad, x, y: where(x == y, grad / 2, where(x > y, 0, grad)),
     y=lambda grad, x, y: where(x == y, grad / 2, where(y > x, 0, grad)),
@@ -52,7 +52,7 @@ def _(x, y):
     return smaller(x, y)
 
 
-fmax = elementwise(REAL, np.fmax, "The larger of x and y; the other one where one is NaN.")
+fmax = elementwise(REAL, np.fmax, "The elementwise maximum of x and y; the other one where one is NaN.")
 fmax.gradients(
     x=lambda grad, x, y: where((x >= y) | (y != y), grad, 0), y=lambda grad, x, y: where((x >= y) | (y != y), 0, grad)
 )
@@ -63,7 +63,7 @@ def _(x, y):
     return tl.maximum(x, y)
 
 
-fmin = elementwise(REAL, np.fmin, "The smaller of x and y; the other one where one is NaN.")
+fmin = elementwise(REAL, np.fmin, "The elementwise minimum of x and y; the other one where one is NaN.")
 fmin.gradients(
     x=lambda grad, x, y: where((x <= y) | (y != y), grad, 0), y=lambda grad, x, y: where((x <= y) | (y != y), 0, grad)
 )
@@ -75,7 +75,12 @@ def _(x, y):
 
 
 clamp_min = elementwise(
-    BOUNDED, np.maximum, "x, and `min` where x is below it.", name="clamp_min", inputs=("x", "min"), out="same"
+    BOUNDED,
+    np.maximum,
+    "Clamps x from below: x, and `min` where x is below it.",
+    name="clamp_min",
+    inputs=("x", "min"),
+    out="same",
 )
 clamp_min.gradients(x=lambda grad, x, min: where(x >= min, grad, 0), min=lambda grad, x, min: where(x < min, grad, 0))
 
@@ -86,7 +91,12 @@ def _(x, min):
 
 
 clamp_max = elementwise(
-    BOUNDED, np.minimum, "x, and `max` where x is above it.", name="clamp_max", inputs=("x", "max"), out="same"
+    BOUNDED,
+    np.minimum,
+    "Clamps x from above: x, and `max` where x is above it.",
+    name="clamp_max",
+    inputs=("x", "max"),
+    out="same",
 )
 clamp_max.gradients(x=lambda grad, x, max: where(x <= max, grad, 0), max=lambda grad, x, max: where(x > max, grad, 0))
 

@@ -329,7 +329,7 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
 
 
 def _fits(shape: tuple[int, ...], operands: list[Any]) -> bool:
-    """Whether operands broadcast into a shape without enlarging it."""
+    """True if operands broadcast into a shape without enlarging it."""
     try:
         return layout.broadcast_shapes(shape, *[x.shape for x in operands if type(x) is ndarray]) == shape
     except ShapeError:

@@ -44,7 +44,7 @@ def ndtri(x):
 
 @one_text()
 def erfinv(x):
-    """The number whose error function is x."""
+    """The inverse error function: the number whose error function is x."""
     return 0.7071067811865476 * _quantile(0.5 * x, 0.5 - 0.5 * tl.abs(x))
 
 

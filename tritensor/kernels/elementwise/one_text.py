@@ -87,7 +87,7 @@ def clenshaw(x, TABLE: tl.constexpr):
 
 @device_function
 def any_of(condition):
-    """Whether a condition holds for an element of a block."""
+    """True if a condition holds for an element of a block."""
     return tl.max(condition.to(tl.int32), axis=None) != 0
 
 

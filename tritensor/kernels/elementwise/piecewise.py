@@ -1,4 +1,4 @@
-"""Nonlinearities that are other lines on either side of a bound, and gates; public functions call them.
+"""Piecewise-linear activations, and gates; public functions call them.
 
 As in `activations`, the gradients that are not arithmetic are operators of their own, one launch each.
 """

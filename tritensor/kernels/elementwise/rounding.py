@@ -30,7 +30,7 @@ def _whole(name: str, ufunc: np.ufunc, doc: str, methods: Sequence[str] | None =
     return operator
 
 
-floor = _whole("floor", np.floor, "The largest integer that is not above x.")
+floor = _whole("floor", np.floor, "Rounds down: the largest integer that is not above x.")
 
 
 @floor.kernel
@@ -38,7 +38,7 @@ def _(x):
     return libdevice.floor(x) if x.dtype.is_floating() else x
 
 
-ceil = _whole("ceil", np.ceil, "The smallest integer that is not below x.")
+ceil = _whole("ceil", np.ceil, "Rounds up: the smallest integer that is not below x.")
 
 
 @ceil.kernel
@@ -46,7 +46,7 @@ def _(x):
     return libdevice.ceil(x) if x.dtype.is_floating() else x
 
 
-trunc = _whole("trunc", np.trunc, "x without its fraction.", methods=["trunc", "fix"])
+trunc = _whole("trunc", np.trunc, "Truncates toward zero: x without its fraction.", methods=["trunc", "fix"])
 
 
 @trunc.kernel
@@ -64,7 +64,7 @@ def _(x):
 
 @elementwise(FLOATING)
 def frac(x):
-    """The fraction of x, with its sign."""
+    """The fractional part of x, with its sign."""
     return x - np.trunc(x)
 
 
@@ -76,7 +76,7 @@ def _(x):
     return x - libdevice.trunc(x)
 
 
-isnan = elementwise(LOGIC, np.isnan, "Whether x is NaN.")
+isnan = elementwise(LOGIC, np.isnan, "Tests each element: True where x is NaN.")
 
 
 @isnan.kernel
@@ -84,7 +84,7 @@ def _(x):
     return x != x
 
 
-isinf = elementwise(LOGIC, np.isinf, "Whether x is infinite.")
+isinf = elementwise(LOGIC, np.isinf, "Tests each element: True where x is infinite.")
 
 
 @isinf.kernel
@@ -92,7 +92,7 @@ def _(x):
     return (x == float("inf")) | (x == -float("inf"))
 
 
-isfinite = elementwise(LOGIC, np.isfinite, "Whether x is neither infinite nor NaN.")
+isfinite = elementwise(LOGIC, np.isfinite, "Tests each element: True where x is neither infinite nor NaN.")
 
 
 @isfinite.kernel

@@ -46,5 +46,5 @@ def select(condition: np.ndarray, x: Any, y: Any) -> np.ndarray:
 
 
 def _is_zero(number: Any) -> bool:
-    """Whether all bits of a number are 0: those of -0.0 are not."""
+    """True if all bits of a number are 0: those of -0.0 are not."""
     return bool(number == 0) and str(number) in ("0", "0.0", "False", "0j")

@@ -24,7 +24,7 @@ class RealSign(Rule):
     """Refuses complex tensors in PyTorch's words."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule."""
+        """See the base class."""
         if operands[0].dtype.is_complex:
             raise UnsupportedError(explain("signbit is not implemented for complex tensors.", remedy="pass x.real"))
         return super().__call__(operator, operands)
@@ -42,7 +42,7 @@ def _(x, y):
 
 @elementwise(RealSign("real", highest=dtypes.FLOATING, result=dtypes.bool_), out="boolean")
 def signbit(x):
-    """Whether x is negative, or a negative zero."""
+    """Tests the sign bit: True where x is negative, or a negative zero."""
     return np.signbit(x) if x.dtype.kind == "f" else x < 0
 
 
@@ -60,7 +60,7 @@ class Exact(Rule):
     """Computed in the dtype of the result, half precision too."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule."""
+        """See the base class."""
         numbers = [place for place, value in enumerate(operands) if not isinstance(value, Tensor)]
         if numbers and any(x.dtype.category < dtypes.FLOATING for x in operands if isinstance(x, Tensor)):
             place = numbers[0]

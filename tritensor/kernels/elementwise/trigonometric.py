@@ -41,7 +41,7 @@ def _(x):
 
 
 asin = elementwise(
-    FLOAT, np.arcsin, "The angle in [-pi/2, pi/2] whose sine is x.", name="asin", methods=["asin", "arcsin"]
+    FLOAT, np.arcsin, "The arcsine (inverse sine) of x, in [-pi/2, pi/2].", name="asin", methods=["asin", "arcsin"]
 )
 asin.gradient(lambda grad, x: grad * (1 - x * x).rsqrt())
 asin.domain = (-1, 1)
@@ -52,7 +52,9 @@ def _(x):
     return libdevice.asin(x)
 
 
-acos = elementwise(FLOAT, np.arccos, "The angle in [0, pi] whose cosine is x.", name="acos", methods=["acos", "arccos"])
+acos = elementwise(
+    FLOAT, np.arccos, "The arccosine (inverse cosine) of x, in [0, pi].", name="acos", methods=["acos", "arccos"]
+)
 acos.gradient(lambda grad, x: -grad * (1 - x * x).rsqrt())
 acos.domain = (-1, 1)
 
@@ -63,7 +65,11 @@ def _(x):
 
 
 atan = elementwise(
-    FLOAT, np.arctan, "The angle in [-pi/2, pi/2] whose tangent is x.", name="atan", methods=["atan", "arctan"]
+    FLOAT,
+    np.arctan,
+    "The arctangent (inverse tangent) of x, in [-pi/2, pi/2].",
+    name="atan",
+    methods=["atan", "arctan"],
 )
 atan.gradient(lambda grad, x: grad / (1 + x * x))
 
@@ -76,7 +82,7 @@ def _(x):
 atan2 = elementwise(
     REAL_FLOAT,
     np.arctan2,
-    "The angle of the point (y, x), where the first operand is the height.",
+    "The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height.",
     name="atan2",
     methods=["atan2", "arctan2"],
 )
@@ -98,7 +104,7 @@ def _(x, y):
     return libdevice.atan2(x, y)
 
 
-hypot = elementwise(REAL_FLOAT, np.hypot, "sqrt(x * x + y * y), without overflow.")
+hypot = elementwise(REAL_FLOAT, np.hypot, "The hypotenuse of a right triangle: sqrt(x * x + y * y), without overflow.")
 hypot.gradients(x=lambda grad, out, x: grad * x / out, y=lambda grad, out, y: grad * y / out)
 
 
@@ -151,9 +157,7 @@ def _(grad, result):
     return grad * (1.0 - result * result)
 
 
-asinh = elementwise(
-    FLOAT, np.arcsinh, "The number whose hyperbolic sine is x.", name="asinh", methods=["asinh", "arcsinh"]
-)
+asinh = elementwise(FLOAT, np.arcsinh, "The inverse hyperbolic sine of x.", name="asinh", methods=["asinh", "arcsinh"])
 asinh.gradient(lambda grad, x: grad * (x * x + 1).rsqrt())
 
 
@@ -170,7 +174,7 @@ def _inverse_root(x: Any) -> Any:
 acosh = elementwise(
     FLOAT,
     np.arccosh,
-    "The number at or above 0 whose hyperbolic cosine is x.",
+    "The inverse hyperbolic cosine of x, which is not negative.",
     name="acosh",
     methods=["acosh", "arccosh"],
 )
@@ -184,7 +188,7 @@ def _(x):
 
 
 atanh = elementwise(
-    FLOAT, np.arctanh, "The number whose hyperbolic tangent is x.", name="atanh", methods=["atanh", "arctanh"]
+    FLOAT, np.arctanh, "The inverse hyperbolic tangent of x.", name="atanh", methods=["atanh", "arctanh"]
 )
 atanh.gradient(lambda grad, x: grad / (1 - x * x))
 atanh.domain = (-1, 1)

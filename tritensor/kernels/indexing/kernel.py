@@ -229,7 +229,7 @@ def device_range(x: DeviceArray) -> tuple[int, int]:
 
 @kernel
 def count_kernel(out_ptr, x_ptr, shape, strides, count, RANK: tl.constexpr, BLOCK: tl.constexpr):
-    """How many elements of each block are not zero."""
+    """Counts the elements of each block that are not zero."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offset_of(index, strides, shape, RANK), mask=index < count, other=0)
     tl.store(out_ptr + tl.program_id(0), tl.sum((x != 0).to(tl.int32), axis=0))

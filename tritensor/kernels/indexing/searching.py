@@ -152,7 +152,7 @@ def search_kernel(
 
 
 def _searchsorted(boundaries, x, sorter=None, *, right=False, narrow=False):
-    """How many boundaries are below each element (with right, how many are not above it)."""
+    """The number of boundaries below each element (with right, how many are not above it)."""
     side = "right" if right else "left"
     if boundaries.ndim == 1:
         return np.asarray(np.searchsorted(boundaries, x, side, sorter))

@@ -28,7 +28,7 @@ _BITS = 4
 
 @kernel
 def digit_count_kernel(count_ptr, key_ptr, count, shift, blocks, DIGITS: tl.constexpr, BLOCK: tl.constexpr):
-    """How often each digit occurs in a block, at [digit, block]."""
+    """Counts each digit in a block, at [digit, block]."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = index < count
     digit = (tl.load(key_ptr + index, mask=mask, other=0) >> shift).to(tl.int32) & (DIGITS - 1)

@@ -1,4 +1,4 @@
-"""How a matrix product is cut into tiles, and which kernel computes them.
+"""Chooses the tiles of a matrix product, and the kernel that computes them.
 
 The tables hold tiles that compile for sm_90 without spilled registers and within its shared memory
 (`tests/runtime/test_matmul_compile.py`); `choose` selects from them. No choice has been timed on a GPU yet.
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Blocks(NamedTuple):
-    """How a product is cut: the tile of the result, the step along the summed dimension, warps and stages."""
+    """The tiling of a product: the tile of the result, the step along the summed dimension, warps and stages."""
 
     rows: int
     cols: int
@@ -42,7 +42,7 @@ class Blocks(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What the choice of blocks depends on, besides the device."""
+    """The facts that the choice of blocks depends on, besides the device."""
 
     #: "half", "tf32", "tf32x3", "ieee" (float32 as it is), "double", or "sum" for dtypes without a matrix instruction
     product: str
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
 
 
 def is_streamed(rows: int) -> bool:
-    """Whether there are few enough rows for `matvec_kernel`, whose threads multiply each row with all that they load.
+    """True if there are few enough rows for `matvec_kernel`, whose threads multiply each row with all that they load.
     From 5 to 16 rows tensor cores are used, which also read the other operand once: with 8 rows a thread's sums spill,
     and converting half precision takes longer than reading it.
     """
@@ -208,7 +208,7 @@ def _is_described(problem: Problem, device: DeviceProperties) -> bool:
 
 
 def group_of(blocks: Blocks, processors: int) -> int:
-    """How many tiles programs go down before the next column: so that those that run at once share operands.
+    """The number of tiles that programs go down before the next column: so that those that run at once share operands.
 
     They read `group` tiles of rows and `processors / group` of columns, the fewest lines where both sides are as long:
     132 tiles of 128x256 read 4,160 lines by groups of 16, 5,248 by 8.
@@ -252,7 +252,8 @@ def _streamed(problem: Problem, processors: int) -> Blocks:
 
 
 def _split(blocks: Blocks, problem: Problem, processors: int) -> Blocks:
-    """As many parts of the summed dimension as fill the multiprocessors and are worth a second kernel."""
+    """The number of parts of the summed dimension: as many as fill the multiprocessors and are worth a second
+    kernel."""
     steps = -(-problem.depth // blocks.depth)
     if steps < _STEPS_TO_SPLIT or (problem.product == "sum" and blocks.kernel == "pointers"):
         return blocks
@@ -271,7 +272,8 @@ def _cost(blocks: Blocks, problem: Problem, processors: int) -> int:
 
 
 def _fitted(blocks: Blocks, problem: Problem, device: DeviceProperties) -> Blocks:
-    """As many stages as the device's shared memory holds (227 KB on sm_90, 163 on sm_80, 99 on sm_86 and sm_89)."""
+    """The number of stages: as many as the device's shared memory holds (227 KB on sm_90, 163 on sm_80, 99 on sm_86 and
+    sm_89)."""
     stage = (blocks.rows + blocks.cols) * blocks.depth * problem.itemsize
     return blocks._replace(stages=max(min(blocks.stages, device.shared_memory_per_block_optin // stage), 1))
 

@@ -100,7 +100,7 @@ class Matmul(Operator):
 
     @staticmethod
     def of_nothing(inputs: Sequence[Any]) -> bool:
-        """Whether nothing is multiplied, so that every dtype will do; PyTorch refuses it for two vectors only."""
+        """True if nothing is multiplied, so that every dtype will do; PyTorch refuses it for two vectors only."""
         x, y = inputs[0]._data, inputs[1]._data
         return (x.size == 0 or y.size == 0) and max(x.ndim, y.ndim) > 1
 

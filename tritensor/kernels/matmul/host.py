@@ -64,7 +64,7 @@ def _product(x: ndarray, y: ndarray) -> ndarray:
 
 
 def _turned(x: ndarray, y: ndarray) -> bool:
-    """Whether `(y.T @ x.T).T` is faster, its copy included: for few rows against many columns of a transposed matrix,
+    """True if `(y.T @ x.T).T` is faster, its copy included: for few rows against many columns of a transposed matrix,
     such as 32x784x128 in float32 with 93 us against 129."""
     return y.strides[-2] < y.strides[-1] and 2 * x.shape[-2] <= y.shape[-1] and y.shape[-2] >= 256
 

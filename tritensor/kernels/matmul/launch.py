@@ -67,7 +67,7 @@ class _Geometry(NamedTuple):
         )
 
     def reaches_far(self, blocks: Blocks) -> bool:
-        """Whether offsets within a tile need 64 bits."""
+        """True if offsets within a tile need 64 bits."""
         rows, cols, depth = blocks.rows, blocks.cols, blocks.depth
         sizes = ((self.out, rows, cols), (self.x, rows, depth), (self.y, depth, cols), (self.bias, rows, cols))
         # a block of three dimensions adds up the steps along two
@@ -193,7 +193,7 @@ def _pointed(shape: _Geometry, blocks: Blocks, constants: dict[str, Any]) -> tup
 
 
 def _describable(shape: _Geometry, itemsize: int) -> bool:
-    """Whether descriptors can be made of operands and result: one dimension lies side by side, steps along the others
+    """True if descriptors can be made of operands and result: one dimension lies side by side, steps along the others
     are multiples of 16 bytes, and there is one batch dimension at most."""
 
     def fits(*steps: int) -> bool:

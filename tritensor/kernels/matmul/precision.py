@@ -1,4 +1,4 @@
-"""How float32 matrices are multiplied on CUDA devices: PyTorch's settings and their effect.
+"""The precision of float32 matrix products on CUDA devices: PyTorch's settings and their effect.
 
 "tf32x3" splits each number into two of tf32 (11 significant bits each) and adds up three products of these on the
 tensor cores: about 22 of float32's 24 bits for each product, summed in float32. The error of a whole matrix is that of
@@ -24,7 +24,7 @@ _FIRST = (8, 0)
 
 @public()
 def get_float32_matmul_precision() -> str:
-    """How exactly float32 matrices are multiplied on CUDA devices; see `set_float32_matmul_precision`."""
+    """The precision of float32 matrix products on CUDA devices; see `set_float32_matmul_precision`."""
     return _precision
 
 

@@ -370,7 +370,7 @@ def _own(addresses: list[int], entries: Entries) -> list[int]:
 
 
 class _Split:
-    """How the tensors of a step fall into launches, for as long as their forms and own addresses stay."""
+    """The division of a step's tensors into launches, for as long as their forms and own addresses stay."""
 
     def __init__(
         self,

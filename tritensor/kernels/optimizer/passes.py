@@ -157,7 +157,7 @@ class _Writer:
             order.append(node)
 
     def ends(self, node: Any, position: int) -> bool:
-        """Whether the operation at a position is the last that needs a value."""
+        """True if the operation at a position is the last that needs a value."""
         return node not in self.results and all(user <= position for user in self.users[node])
 
     def becomes(self, node: _Array) -> int:

@@ -91,7 +91,7 @@ class Given:
 
 
 class Schedule:
-    """What is counted in device memory, and the numbers of a step by a schedule; see `multi_tensor.Rates`.
+    """The counts in device memory, and the numbers of a step by a schedule; see `multi_tensor.Rates`.
 
     Args:
         body: the schedule.

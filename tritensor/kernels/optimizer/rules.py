@@ -1,4 +1,4 @@
-"""What optimizers do in a step, each as a rule for every element and a schedule for the numbers that the rule takes.
+"""The rules of optimizers: each has a formula for every element and a schedule for the numbers that the rule takes.
 
 A rule has the inputs (param, grad, *state) and the results (param, *state). It is a body for Triton. The NumPy
 reference (`words.py`), the passes over memory on the CPU (`passes.py`) and a differentiable step are made from the same

@@ -144,7 +144,7 @@ class Large:
             in_pieces(steps, len(self.chunks), 1)
 
     def overlap(self) -> bool:
-        """Whether any of the arrays that are written overlap."""
+        """True if any of the arrays that are written overlap."""
         places = sorted((array.__array_interface__["data"][0], array.nbytes) for array in self.written)
         return any(place + size > after for (place, size), (after, _) in pairwise(places))
 

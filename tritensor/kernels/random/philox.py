@@ -276,7 +276,7 @@ class Dropout(Operator):
     family = "dropout"
 
     def call(self, key: Any, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
-        """As any operator; inside of `vmap` each sample has a mask of its own, or all have the same."""
+        """See the base class; inside of `vmap` each sample has a mask of its own, or all have the same."""
         for level in open_levels.stack:
             if level.size is not None:
                 inputs = (lifted_to(level, inputs[0]),)

@@ -69,7 +69,7 @@ class Parts(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a block begins in the array of `shape`, and `new(shape, dtype)` for what is computed on the way."""
+    """The start of a block in the array of `shape`, and `new(shape, dtype)` for what is computed on the way."""
 
     start: list[int]
     shape: tuple[int, ...]
@@ -77,7 +77,7 @@ class Place(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """How a reduction of a large array on the CPU is made from reductions of its blocks; see `Reduction.in_parts`."""
+    """The stages by which a large array is reduced on the CPU, block by block; see `Reduction.in_parts`."""
 
     part: Callable[..., Any]
     whole: Callable[..., Any]

@@ -158,7 +158,7 @@ def quick_sum(operator: Any, input: Any, dim: Any, keepdim: Any) -> Tensor | Non
 
 
 class _QuickSpread(Gradient):
-    """What backward calls for nodes that `quick_sum` records: the gradient of sum or mean, also on NumPy arrays."""
+    """The backward of nodes that `quick_sum` records: the gradient of sum or mean, also on NumPy arrays."""
 
     __slots__ = ("backward", "mean", "name", "title")
 

@@ -114,7 +114,7 @@ class Grid:
         return stored.transpose(0, *[1 + order.index(dim) for dim in range(len(order))])
 
     def block(self, index: int) -> tuple[tuple[slice, ...], tuple[Any, ...], list[int]]:
-        """Where a block's elements are, where its result is in the array of parts, and the block's first place."""
+        """The slices of a block's elements and of its result in the array of parts, and the block's first place."""
         part, scale = 0, 1
         places: list[slice] = []
         results: list[slice] = []
@@ -133,7 +133,7 @@ class Grid:
 
 
 def is_large(x: ndarray, read_once: bool) -> bool:
-    """Whether an array is reduced in blocks; see `in_parts`."""
+    """True if an array is reduced in blocks; see `in_parts`."""
     return x.size >= (LARGE_READ_ONCE if read_once else LARGE)
 
 
@@ -368,7 +368,7 @@ def exact_sums(x: ndarray, dim: tuple[int, ...], new: Any, squared: bool = False
 
 
 def far_off(centre: ndarray, squares: Any, count: Any) -> bool:
-    """Whether a mean is 16 deviations or more from 0, so that its rounding counts beside the distances from it."""
+    """True if a mean is 16 deviations or more from 0, so that its rounding counts beside the distances from it."""
     return bool((centre * centre * (count / 256) > squares).any())
 
 

@@ -49,7 +49,7 @@ def add(x, y):
 
 @device_function
 def multiply(x, y):
-    """x * y."""
+    """Multiplies x and y element by element."""
     return x * y
 
 
@@ -465,7 +465,7 @@ def _not_zero(x: Tensor) -> Tensor:
 
 @reduction(TRUTH, function=False)
 def any(x, *, dim=None, keepdim=False):
-    """Whether an element is not zero, of all or along `dim`."""
+    """Tests if any element is not zero, of all or along `dim`."""
     return np.logical_or.reduce(x, dim, keepdims=keepdim)
 
 
@@ -475,7 +475,7 @@ any.kernel(fold_larger, larger, zero)
 
 @reduction(TRUTH, function=False)
 def all(x, *, dim=None, keepdim=False):
-    """Whether no element is zero, of all or along `dim`."""
+    """Tests if all elements are not zero, of all or along `dim`."""
     return np.logical_and.reduce(x, dim, keepdims=keepdim)
 
 
@@ -485,7 +485,7 @@ all.kernel(fold_smaller, smaller, one)
 
 @reduction(COUNT, function=False)
 def count_nonzero(x, *, dim=None, keepdim=False):
-    """How many elements along `dim` are not zero."""
+    """Counts the elements along `dim` that are not zero."""
     return np.add.reduce(x != 0, dim, keepdims=keepdim, dtype=np.int64)
 
 

@@ -90,7 +90,7 @@ def block(part: ndarray, dtype: np.dtype, new: Any = np.empty) -> ndarray:
 
 
 def place_for(part: ndarray, dtype: np.dtype, new: Any) -> ndarray:
-    """Where a piece of the result is computed: in it, or in an array that `store` converts."""
+    """The array in which a piece of the result is computed: in it, or in an array that `store` converts."""
     return part if part.dtype == dtype and part.flags.c_contiguous else new(part.shape, dtype)
 
 
@@ -320,7 +320,7 @@ def cross_entropy_rows(
     label_smoothing: float,
     dtype: np.dtype,
 ) -> tuple[ndarray, ndarray, ndarray]:
-    """Of each row of scores: the loss, its weight, and the logarithm of the sum of exponentials."""
+    """Computes for each row of scores the loss, its weight, and the logarithm of the sum of exponentials."""
     rows, cols = x.shape
     weight = weight if weight is None else block(weight, dtype)
     safe, share = picked(target, weight, ignore_index, dtype)

@@ -30,12 +30,12 @@ class LossWithGradient(ClassLoss):
     """`cross_entropy` with a further output, `change`: the gradient of the scores where the loss's gradient is 1."""
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
-        """As the loss's; the gradient has the scores' dtype."""
+        """The loss's dtypes; the gradient has the scores' dtype."""
         compute, results = super().resolve_dtypes(call)
         return compute, (*results[:3], results[0])
 
     def allocate(self, call: Call) -> Shapes:
-        """As the loss's, and the scores' shape."""
+        """Allocates the loss's results, and the gradient in the scores' shape."""
         return [*super().allocate(call), (tuple(call.arrays[0].shape), call.results[3].numpy)]
 
     def launch(self, call: Call) -> None:
@@ -67,7 +67,7 @@ def _(draw):
 
 
 def gradient_wanted(x: Tensor, reduction: str) -> bool:
-    """Whether the forward pass of a loss of `x` computes the gradient: on a device, for a reduced loss.
+    """True if the forward pass of a loss of `x` computes the gradient: on a device, for a reduced loss.
 
     Not in float16, where a gradient divided by the number of rows underflows before it is multiplied by a loss scale.
     """

@@ -31,7 +31,7 @@ _PROGRAMS = 16
 
 @device_function
 def is_class(target, classes, ignore_index):
-    """Whether a target is one of the classes, or `ignore_index`."""
+    """True if a target is one of the classes, or `ignore_index`."""
     return ((target >= 0) & (target < classes)) | (target == ignore_index)
 
 

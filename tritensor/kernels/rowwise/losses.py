@@ -241,7 +241,7 @@ def _row_starts(rows: int, classes: int) -> np.ndarray:
 
 
 class _QuickGradient(Gradient):
-    """What backward calls for `quick_cross_entropy`: from saved exponentials, unless backward itself is recorded."""
+    """The backward of `quick_cross_entropy`: from saved exponentials, unless backward itself is recorded."""
 
     __slots__ = ()
 

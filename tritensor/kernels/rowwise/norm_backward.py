@@ -112,7 +112,7 @@ def norm_backward_kernel(
 
 
 def fits(x: DeviceArray, compute: dtypes.dtype) -> bool:
-    """Whether the kernel takes rows of this length (and there are any)."""
+    """True if the kernel takes rows of this length (and there are any)."""
     return x.size > 0 and x.shape[1] * compute.itemsize <= _LONGEST
 
 

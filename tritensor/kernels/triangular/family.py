@@ -49,7 +49,7 @@ class Triangular(Operator):
             launch_substitution(_turned(out), _turned(a), _turned(b), **options)
 
     def terms(self, call: Call) -> int:
-        """As many as A has rows."""
+        """The number of rows of A."""
         return max(1, int(call.arrays[0].shape[-1]))
 
 

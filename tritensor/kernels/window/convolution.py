@@ -46,7 +46,7 @@ class Numbers(Rule):
         super().__init__("convolution", dtypes.INTEGER, promote=False)
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError with PyTorch's words."""
+        """See the base class; raises DtypeError with PyTorch's words."""
         first, weight, *bias = operands
         for name, value in (("weight", weight), *(("bias", each) for each in bias if each is not None)):
             if value.dtype is not first.dtype:
@@ -192,7 +192,7 @@ class Convolution(Operator):
         return int(moved), 2 * result.size * weight.size // max(weight.shape[0], 1)
 
     def terms(self, call: Call) -> int:
-        """How many products are summed for each element of the result."""
+        """The number of products that are summed for each element of the result."""
         return max(super().terms(call), self.cost(call)[1] // max(2 * call.outs[0].size, 1))
 
 
@@ -200,7 +200,7 @@ class Convolution(Operator):
 
 
 def _convolution(input, weight, bias=None, *, stride, padding, dilation, groups, size, activation=None):
-    """The sums of the products of a kernel and what it lies on, at each place, and the bias of each channel."""
+    """The convolution (cross-correlation) of an input with kernels, and the bias of each channel added."""
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
     return convolution.computed((input, weight, bias), input.dtype, activation, **geometry)
 

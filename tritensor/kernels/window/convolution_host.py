@@ -80,7 +80,7 @@ def _ranges(count: int, extent: int) -> list[slice]:
 
 
 class _Correlation:
-    """What the pieces of a correlation have in common.
+    """The common part of the pieces of a correlation.
 
     Args:
         x: the input. out: the results of this correlation, or their gradient.
@@ -188,7 +188,7 @@ class _Correlation:
         return found
 
     def weights(self, matrix: ndarray, channels: int) -> ndarray:
-        """What `matrix` was made of."""
+        """The weights that `matrix` was made of."""
         if self.last:
             return np.moveaxis(matrix.reshape(*matrix.shape[:2], *self.taps, channels), -1, 2)
         return matrix.reshape(*matrix.shape[:2], channels, *self.taps)
@@ -357,7 +357,7 @@ def correlate(
 
 
 def is_spread(x: ndarray, weight: ndarray, kind: np.dtype[Any]) -> bool:
-    """Whether a transposed convolution is computed by `spread`: the weights are more than their products with x.
+    """True if a transposed convolution is computed by `spread`: the weights are more than their products with x.
 
     Args:
         x: (images, groups, channels, *sizes). weight: (groups, channels, rows, *taps).

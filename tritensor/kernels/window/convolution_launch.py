@@ -44,7 +44,7 @@ _PACKED = 1024
 
 
 class _Space(NamedTuple):
-    """What the kernels have in common: a correlation with three dimensions of space."""
+    """The common part of the kernels: a correlation with three dimensions of space."""
 
     results: int
     rows: int
@@ -103,7 +103,7 @@ def _space(x: DeviceArray, y: DeviceArray, lines: Sequence[Line]) -> _Space:
 
 
 def _innermost(array: DeviceArray) -> bool:
-    """Whether channels are side by side, and places are not."""
+    """True if channels are side by side, and places are not."""
     channel = array.strides[2] if array.shape[2] > 1 else array.strides[1]
     return channel == 1 and array.shape[1] * array.shape[2] > 1 and all(step != 1 for step in array.strides[3:])
 
@@ -123,7 +123,7 @@ def _tiles(x: DeviceArray, rows: int, cols: int, depth: int, batches: int) -> tu
 
 
 def _share(x: DeviceArray, count: int, results: int, last: bool) -> tuple[int, int]:
-    """How many results, and how many channels, a depthwise program has."""
+    """The numbers of results and of channels in a depthwise program."""
     elements = block_size(x, _ELEMENTS, interpreted=1 << 16)
     across = min(power_of_two(count), _CHANNELS if last else x.buffer.driver.pick(1, _CHANNELS), max(elements // 4, 1))
     return min(max(elements // across, 1), power_of_two(results)), across
@@ -222,7 +222,7 @@ def _launch_correlation(
 
 
 def _is_pointwise(out: DeviceArray, x: DeviceArray, weight: DeviceArray, several: Sequence[Sequence[Line]]) -> bool:
-    """Whether each result is made of the elements of the input at its own place."""
+    """True if each result is made of the elements of the input at its own place."""
     alone = weight.shape[0] == 1 and out.shape[3:] == x.shape[3:]
     return alone and all(len(lines) == 1 and lines[0][1:4] == (1, 0, 1) for lines in several)
 

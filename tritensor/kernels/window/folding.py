@@ -125,7 +125,7 @@ class Unfold(Folding):
         return [(_column_shape(x.shape, self.windows(call)), call.results[0].numpy)]
 
     def windows(self, call: Call) -> list[Windows]:
-        """Those along height and width."""
+        """The windows along height and width."""
         metadata = call.metadata
         return windows_across(call.arrays[0].shape[-2:], *[metadata[name] for name in _NAMES])
 

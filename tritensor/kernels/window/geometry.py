@@ -44,13 +44,13 @@ class Line(NamedTuple):
         return slice(self.tap, self.tap + (self.taps - 1) * self.skip + 1 if self.taps else self.tap, self.skip)
 
     def within(self, start: int, stop: int) -> tuple[int, int]:
-        """Where the elements begin and end that the results from `start` to `stop` are made of."""
+        """The range of the elements that the results from `start` to `stop` are made of."""
         far = (self.taps - 1) * self.reach
         return self.start + start * self.step + min(far, 0), self.start + (stop - 1) * self.step + max(far, 0) + 1
 
 
 def forward_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """How many windows fit along a dimension; less than 1 where none does.
+    """The number of windows along a dimension; less than 1 where none fits.
 
     >>> forward_size(56, 3, 1, 1, 1), forward_size(224, 7, 2, 3, 1), forward_size(2, 3, 1, 0, 1)
     (56, 112, 0)

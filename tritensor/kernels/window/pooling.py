@@ -80,7 +80,7 @@ class Spread(Operator):
 
 
 def _keeps(size: Any, kernel: Any) -> bool:
-    """Whether the results are laid out as the input is: PyTorch has no such kernels for the others."""
+    """True if the results are laid out as the input is: PyTorch has no such kernels for the others."""
     return len(size) == 2 or bool(kernel)
 
 

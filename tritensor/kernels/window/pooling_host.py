@@ -112,7 +112,7 @@ def windows_of(
 
 
 def is_channels_last(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether the channels of a batch of pictures are innermost in memory."""
+    """True if the channels of a batch of pictures are innermost in memory."""
     return len(shape) > 3 and formats.suggested(shape, strides) is not formats.contiguous_format
 
 

@@ -50,7 +50,8 @@ def coordinates(index, c, sizes, CHANNELS_LAST: tl.constexpr):
 
 @device_function
 def position(window, tap, extent, count, KERNEL: tl.constexpr, DIM: tl.constexpr):
-    """Where position number `tap` of a window is, and whether it has that many inside; KERNEL as in `_constants`."""
+    """The offset of position number `tap` of a window, and whether it has that many inside; KERNEL as in
+    `_constants`."""
     if KERNEL[DIM][0] == 0:
         start = window * extent // count
         return start + tap, tap < ((window + 1) * extent + count - 1) // count - start
@@ -264,6 +265,6 @@ def most_windows(windows: Windows) -> int:
 
 
 def five_strides(array: DeviceArray, rank: int) -> tuple[int, ...]:
-    """Those of batch, channels and three dimensions."""
+    """The strides of batch, channels and three dimensions."""
     lead = array.strides[: array.ndim - rank]
     return (*(0,) * (2 - len(lead)), *lead, *(0,) * (3 - rank), *array.strides[array.ndim - rank :])

@@ -117,7 +117,7 @@ def _maps(flat: tuple[Any, ...]) -> list[Map]:
 
 
 def _copies(maps: Sequence[Map]) -> bool:
-    """Whether each element is a copy of one element."""
+    """True if each element is a copy of one element."""
     tables = [table(*each[1:]) for each in maps]
     return all(weights is None and places.shape[1] == 1 and places.min(initial=0) >= 0 for places, weights in tables)
 

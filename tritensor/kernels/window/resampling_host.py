@@ -43,7 +43,7 @@ class Tap(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is done along a dimension: a sum of taps, times a number; or, where all elements are finite, products."""
+    """The plan for a dimension: a sum of taps, times a number; or, where all elements are finite, products."""
 
     size: int
     taps: tuple[Tap, ...]

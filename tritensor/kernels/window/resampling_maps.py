@@ -1,4 +1,4 @@
-"""Which elements along a dimension a resized or padded one is made of: places and weights, for each new position.
+"""Maps of resizing and padding: for each new position the places and weights of the elements that it is made of.
 
 A `Map` says how a dimension becomes another one. Its table has a row for each position of the result: the places that
 it reads, -1 for none, and their weights. The gradient of a map is the map that is turned around, so all modes of
@@ -21,7 +21,7 @@ Table = tuple[np.ndarray, np.ndarray | None]  # of shape (size, taps): int32, an
 
 
 class Map(NamedTuple):
-    """How the dimension `dim` of `source` elements becomes one of `size` elements: a rule with its numbers, as text.
+    """The map of dimension `dim` from `source` elements to `size` elements: a rule with its numbers, as text.
 
     `turned` is the gradient's map: the rule's is from `size` to `source` elements.
     """
@@ -82,7 +82,7 @@ def _ratio(source: int, size: int, corners: bool, scale: float | None, dtype: st
 
 
 def _coordinates(source: int, size: int, corners: bool, scale: float | None, dtype: str) -> np.ndarray:
-    """Where in the input the centres of the result's elements are."""
+    """The coordinates in the input of the centres of the result's elements."""
     ratio, index = _ratio(source, size, corners, scale, dtype), np.arange(size, dtype=dtype)
     kind = np.dtype(dtype).type
     return index * ratio if corners else (index + kind(0.5)) * ratio - kind(0.5)

@@ -1,4 +1,4 @@
-"""How `scaled_dot_product_attention` is computed, and its causal biases: `torch.nn.attention`."""
+"""`torch.nn.attention`: the backends of `scaled_dot_product_attention`, and its causal biases."""
 
 from __future__ import annotations
 

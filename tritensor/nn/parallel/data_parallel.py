@@ -118,7 +118,7 @@ class DataParallel(Module):
         return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
 
     def parallel_apply(self, replicas: Sequence[Any], inputs: Sequence[Any], kwargs: Sequence[Any]) -> list[Any]:
-        """What each copy returns."""
+        """The results of the copies."""
         return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
 
     def gather(self, outputs: Sequence[Any], output_device: Any) -> Any:

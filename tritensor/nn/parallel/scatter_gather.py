@@ -78,8 +78,8 @@ def _is_namedtuple(value: Any) -> bool:
 
 
 def _chunk_sizes(size: int, count: int) -> list[int]:
-    """How `count` devices share `size` rows: equal parts, the last one smaller, and fewer parts than devices where
-    there are too few rows."""
+    """The rows, of `size`, for each of `count` devices: equal parts, the last one smaller, and fewer parts than devices
+    where there are too few rows."""
     if size == 0:
         return [0] * count
     step = -(-size // count)

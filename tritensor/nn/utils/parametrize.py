@@ -241,7 +241,7 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a module has a parametrization, of that tensor or of any."""
+    """True if a module has a parametrization, of that tensor or of any."""
     found = module._modules.get("parametrizations")
     if not isinstance(found, ModuleDict):
         return False

@@ -350,6 +350,6 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of the module, or of one within it, is pruned."""
+    """True if a parameter of the module, or of one within it, is pruned."""
     hooks = (hook for each in module.modules() for hook in each._forward_pre_hooks.values())
     return any(isinstance(hook, BasePruningMethod) for hook in hooks)

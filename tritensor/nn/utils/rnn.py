@@ -91,11 +91,11 @@ class PackedSequence(_Fields):
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the data are on a CUDA device."""
+        """True if the data are on a CUDA device."""
         return self.data.is_cuda
 
     def is_pinned(self) -> bool:
-        """Whether the data are in page-locked memory."""
+        """True if the data are in page-locked memory."""
         return self.data.is_pinned()
 
 

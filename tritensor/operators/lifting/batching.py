@@ -415,7 +415,7 @@ def _check(randomness: str) -> str:
 
 
 def random(levels: list[Level], shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], Any]) -> Any:
-    """What `draw` makes, inside of transformations: numbers for each sample, or the same for all."""
+    """The numbers of `draw` inside of transformations: numbers for each sample, or the same for all."""
     different = [level for level in levels if level.size is not None and _check(level.randomness) == "different"]
     array = draw((*[level.size for level in different], *shape))  # type: ignore[arg-type]
     for level in different:

@@ -1,4 +1,4 @@
-"""What schedules of the learning rate share: the base class, and how rates are read and set."""
+"""The base class of learning rate schedules, and functions that read and set rates."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_optimizer(value: Any) -> None:
 
 
 def attributes_of(function: Any) -> dict[str, Any] | None:
-    """What is saved of a callable object; of a function nothing."""
+    """The attributes of a callable object that are saved; none of a function."""
     return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 

@@ -67,7 +67,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether a reduction was made less than `cooldown` epochs ago."""
+        """True if a reduction was made less than `cooldown` epochs ago."""
         return self.cooldown_counter > 0
 
     def _is_better(self, value: float) -> bool:

@@ -318,7 +318,7 @@ class Builder(interpreter.InterpreterBuilder):
 
 
 def _values_where_false(condition: np.ndarray, message: str) -> str:
-    """Where a condition first fails: the row or element, the variables that the message names, and the arguments of
+    """The first failure of a condition: the row or element, the variables that the message names, and the arguments of
     the function that asserts."""
     place, frame = int(np.argmin(condition)), sys._getframe(2)
     found: dict[str, str] = {}

@@ -28,7 +28,7 @@ class _Endless(Sampler[None]):
 
 
 class DataLoader:
-    """Iterates a dataset in batches.
+    """Loads a dataset in batches: sampling, collating, and worker processes.
 
     Args:
         dataset: a map-style `Dataset` (anything with `__getitem__` and `__len__`) or an `IterableDataset`.

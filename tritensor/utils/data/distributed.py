@@ -62,13 +62,13 @@ class DistributedSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices each process gets."""
+        """The number of indices that each process gets."""
         whole, rest = divmod(len(self.dataset), self.num_replicas)
         return whole + (rest > 0 and not self.drop_last)
 
     @property
     def total_size(self) -> int:
-        """How many indices all processes get together."""
+        """The number of indices that all processes get together."""
         return self.num_samples * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:

@@ -20,7 +20,7 @@ Fetch = Callable[[Any], Any]
 
 
 class _End:
-    """What a worker returns when its stream has no more batches. It is itself after a pickle."""
+    """The value that a worker returns when its stream has no more batches. It is itself after a pickle."""
 
     def __reduce__(self) -> str:
         return "END"
@@ -31,7 +31,7 @@ END = _End()
 
 @dataclass(frozen=True)
 class Recipe:
-    """How batches are made of a dataset; it can be sent to another process if `collate_fn` can.
+    """The recipe for batches of a dataset; it can be sent to another process if `collate_fn` can.
 
     Attributes:
         streaming: whether the dataset is iterated and not indexed.

@@ -56,7 +56,7 @@ def context_of(method: Any) -> Any:
 
 
 def _run(socket: Any, info: WorkerInfo, startup: Startup) -> None:
-    """What a worker process does until the other end of its socket is closed."""
+    """Runs a worker process until the other end of its socket is closed."""
     try:
         _work(socket, info, startup)
     except (BrokenPipeError, ConnectionResetError):

@@ -141,8 +141,8 @@ def _made(size: int) -> tuple[mmap.mmap, Any]:
 
 
 class Message(NamedTuple):
-    """What a worker says: of which task, what kind of message, the place of the batch, width and number of places of a
-    segment that is to be mapped first; and bytes, such as a pickled error or, to a worker, a pickled task."""
+    """A message from a worker: of which task, what kind of message, the place of the batch, width and number of places
+    of a segment that is to be mapped first; and bytes, such as a pickled error or, to a worker, a pickled task."""
 
     ticket: int = 0
     kind: int = 0

@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What `get_worker_info` returns in a worker: its `id` below `num_workers`, its `seed`, and its own copy of
+    """The result of `get_worker_info` in a worker: its `id` below `num_workers`, its `seed`, and its own copy of
     `dataset`."""
 
     id: int
@@ -59,7 +59,7 @@ def enter_worker(info: WorkerInfo) -> None:
 
 @dataclass(frozen=True)
 class Startup:
-    """What workers are started with.
+    """The arguments that workers are started with.
 
     Attributes:
         seed: the first worker's; the others' follow it.
@@ -75,7 +75,7 @@ class Startup:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a worker has for a ticket: a batch, END, or an error."""
+    """The outcome of a ticket: a batch, END, or an error."""
 
     worker: int
     ticket: int
@@ -100,7 +100,7 @@ class Pool(ABC):
 
     @property
     def usable(self) -> bool:
-        """Whether the workers are this process's, and not told to end."""
+        """True if the workers are this process's, and not told to end."""
         return not self.closed and self._process == os.getpid()
 
     def check_process(self) -> None:
@@ -303,7 +303,7 @@ class Threads(Pool):
 
     @property
     def usable(self) -> bool:
-        """Whether the workers are this process's, not told to end, and in the simulation that the caller is in."""
+        """True if the workers are this process's, not told to end, and in the simulation that the caller is in."""
         return super().usable and self._simulations == used.get()
 
     def start(self, number: int) -> None:
@@ -329,7 +329,7 @@ def _serve(
     tasks: queue.SimpleQueue[Any],
     results: queue.SimpleQueue[Outcome],
 ) -> None:
-    """What a worker's thread does."""
+    """Runs a worker's thread."""
     enter_worker(info)
     work = Work(info, recipe, init)
     while True:

@@ -51,7 +51,7 @@ def corrupted(path: str, *facts: str) -> DatasetError:
 
 
 def check_integrity(path: Path, md5: str) -> bool:
-    """Whether a file exists and has this MD5."""
+    """True if a file exists and has this MD5."""
     return os.path.isfile(path) and _md5(path) == md5
 
 
@@ -132,7 +132,8 @@ def extract_archive(source: str, folder: str) -> None:
 
 
 def _tarred(source: str, limit: int) -> Iterator[tuple[str, bool, Any]]:
-    """Of each member the name, whether it is a plain file or a folder, and what opens it, None for a folder."""
+    """Lists the members: the name, whether it is a plain file or a folder, and a function that opens it, None for a
+    folder."""
     with open_compressed(source, os.path.splitext(source)[1]) as stream:
         counted: Any = _Counted(stream, source, limit)
         with tarfile.open(fileobj=counted, mode="r|") as archive:
@@ -159,7 +160,7 @@ def damaged(path: str) -> Iterator[None]:
 
 
 class _Unxz:
-    """What `lzma.open` reads, with a limit of the memory that the file can ask for."""
+    """Reads as `lzma.open` does, with a limit of the memory that the file can ask for."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._xz = stream, lzma.LZMADecompressor(memlimit=XZ_MEMORY)
@@ -179,7 +180,8 @@ OPENERS: dict[str, Callable[[BinaryIO], Any]] = {".gz": lambda stream: gzip.Gzip
 
 @contextmanager
 def open_compressed(path: str, suffix: str) -> Iterator[Any]:
-    """What a file unpacks to, for `read(count)`; the file itself if `suffix` is that of no compression."""
+    """Opens a file to read what it unpacks to, for `read(count)`; the file itself if `suffix` is that of no
+    compression."""
     with open(path, "rb") as stream:
         yield OPENERS[suffix](stream) if suffix in OPENERS else stream
 

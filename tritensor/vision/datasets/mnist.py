@@ -254,7 +254,7 @@ class QMNIST(MNIST):
         return int(target[0]) if self.compat else target
 
     def extra_repr(self) -> str:
-        """Which part of the data it is."""
+        """The part of the data that it is."""
         return f"Split: {self.what}"
 
 

@@ -117,5 +117,5 @@ class FetchedDataset(VisionDataset):
         return {name: number for number, name in enumerate(self.classes)}
 
     def extra_repr(self) -> str:
-        """Which part of the data it is."""
+        """The part of the data that it is."""
         return f"Split: {'Train' if self.train is True else 'Test'}"

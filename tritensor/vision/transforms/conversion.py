@@ -163,7 +163,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Image.Image:
 
 
 def largest(dtype: dtypes.dtype) -> int:
-    """What is white: the largest number of an integer dtype, otherwise 1."""
+    """The value of white: the largest number of an integer dtype, otherwise 1."""
     return int(np.iinfo(dtype.numpy).max) if dtype.numpy.kind in "iu" else 1
 
 

@@ -47,7 +47,7 @@ __all__ += ["convert_image_dtype", "get_dimensions", "get_image_size", "pil_to_t
 
 
 class InterpolationMode(Enum):
-    """How pictures are interpolated; `box`, `hamming` and `lanczos` are for PIL pictures only."""
+    """The ways to interpolate pictures; `box`, `hamming` and `lanczos` are for PIL pictures only."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
