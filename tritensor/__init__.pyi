@@ -1275,7 +1275,8 @@ def cholesky(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) 
 def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
 def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor:
-    """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
+    """Solves (L @ L^H) @ X = input for X, of which L is `input2`; with `upper` (U^H @ U) @ X = input. Batches
+    broadcast."""
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`Tensor.clamp_`: `clamp` in the tensor's own memory."""
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
@@ -1315,7 +1316,7 @@ def eig(input: Tensor, *args: Any, **options: Any) -> Any:
 def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
     """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, memory_format: Any = ..., layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
+    """An uninitialised tensor, whose elements are whatever the memory held (poisoned with NaN in simulation)."""
 def erf_(input: Tensor) -> Tensor:
     """`Tensor.erf_`: The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
 def erfc_(input: Tensor) -> Tensor:
@@ -1439,7 +1440,8 @@ def neg_(input: Tensor) -> Tensor:
 def negative_(input: Tensor) -> Tensor:
     """`Tensor.negative_`: The negative of each element: -x."""
 def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
-    """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
+    """Random numbers from normal distributions with these means and standard deviations: tensors, or numbers with a
+    `size`."""
 def nuclear_norm(input: Tensor, dim: Any = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.matrix_norm` with "nuc"."""
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
@@ -1459,13 +1461,15 @@ def qr(input: Tensor, some: _bool = True, *, out: Any = None) -> return_types.qr
 def rad2deg_(input: Tensor) -> Tensor:
     """`Tensor.rad2deg_`: `rad2deg` in the tensor's own memory."""
 def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are."""
+    """Random numbers, uniformly distributed in [0, 1); of a complex dtype both parts are."""
 def randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, low: _int | None = None, high: _int | None = None, size: Any = None, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
-    """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
+    """Random integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high,
+    size)`."""
 def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
+    """Random numbers from the standard normal distribution, complex ones of variance 1; the errors are those of
+    `rand`."""
 def randperm(n: _int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
+    """A random permutation of the integers from 0 to n - 1, made by sorting random keys of 40 bits or more on the host."""
 def range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch."""
 def reciprocal_(input: Tensor) -> Tensor:
@@ -1530,7 +1534,8 @@ def threshold(input: Tensor, threshold: _float, value: _float, *, out: Tensor | 
 def transpose_copy(input: Tensor, dim0: Any, dim1: Any = None, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `transpose` gives, which shares no memory with it."""
 def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> return_types.triangular_solve:
-    """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
+    """Solves A @ X = input for X, with `transpose` A^T @ X = input; returns a copy of A too: see
+    `linalg.solve_triangular`."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2, eps: _float = 1e-06, swap: _bool = False, reduction: str = 'mean') -> Tensor:
     """The triplet margin loss: max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the
     difference + eps."""

@@ -1,4 +1,4 @@
-"""Functions of the standard that make arrays, or others of them: of other shapes, joined, of elements by their places.
+"""Functions of the standard that make arrays, reshape and join them, and select elements.
 
 What takes `copy` raises ValueError if that is False and a copy is necessary.
 """

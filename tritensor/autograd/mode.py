@@ -264,7 +264,7 @@ class _BareMode(_GradMode):
 
 @public(functional=False)
 class no_grad(_BareMode):
-    """Operators in the block (or the decorated function) are not recorded.
+    """Disables gradient recording: operators in the block (or the decorated function) are not recorded.
 
     >>> import tritensor as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -278,7 +278,7 @@ class no_grad(_BareMode):
 
 @public(functional=False)
 class enable_grad(_BareMode):
-    """Operators in the block are recorded, also inside `no_grad`."""
+    """Enables gradient recording: operators in the block are recorded, also inside `no_grad`."""
 
 
 @public(functional=False)

@@ -1,4 +1,4 @@
-"""The ways to combine values of several processes."""
+"""ReduceOp: the ways to combine values of several processes."""
 
 from __future__ import annotations
 

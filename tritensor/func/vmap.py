@@ -31,7 +31,8 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The function that calls `func` on each sample of its inputs, as if in a loop, in one run.
+    """Vectorise a function over samples: the function that calls `func` on each sample of its inputs, as if in a loop,
+    in one run.
 
     >>> import tritensor as torch
     >>> x, y = torch.ones(3, 5), torch.ones(3, 5)

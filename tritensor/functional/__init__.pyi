@@ -690,11 +690,11 @@ def atan2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic tangent of x."""
 def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
-    """Applies 1-d average pooling: the average of each window along the last 1 dimensions."""
+    """Applies 1-d average pooling over (L): the average of each window."""
 def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """Applies 2-d average pooling: the average of each window along the last 2 dimensions."""
+    """Applies 2-d average pooling over (H, W): the average of each window."""
 def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """Applies 3-d average pooling: the average of each window along the last 3 dimensions."""
+    """Applies 3-d average pooling over (D, H, W): the average of each window."""
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input."""
 def bitwise_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -728,11 +728,11 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The conjugate of a complex tensor, in new memory; a real tensor itself."""
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """Applies a 1-d convolution (cross-correlation) over an input with 1 dimensions of space."""
+    """Applies a 1-d convolution (cross-correlation) over an input of shape (N, in, L) or (in, L)."""
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """Applies a 2-d convolution (cross-correlation) over an input with 2 dimensions of space."""
+    """Applies a 2-d convolution (cross-correlation) over an input of shape (N, in, H, W) or (in, H, W)."""
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """Applies a 3-d convolution (cross-correlation) over an input with 3 dimensions of space."""
+    """Applies a 3-d convolution (cross-correlation) over an input of shape (N, in, D, H, W) or (in, D, H, W)."""
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
     """Applies a 1-d transposed convolution (deconvolution): each element of the input adds a kernel to the
     result."""
@@ -767,7 +767,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
 def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The sum of the products of two vectors' elements."""
+    """The dot product: the sum of the products of two vectors' elements."""
 def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along the third dimension; a number of sections has to divide its size."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -836,7 +836,7 @@ def gelu(input: Tensor, approximate: str = 'none', *, out: Tensor | None = None)
     """Gaussian error linear unit: input times the standard normal CDF of input; `approximate="tanh"` for the cheaper
     formula."""
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The matrix of the products of each element of one vector with each of another."""
+    """The outer product: the products of each element of one vector with each of another."""
 def greater(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Compares element by element: x > y."""
 def greater_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -875,7 +875,7 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Selects slices of `input` along `dim` at the positions in a vector."""
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The sum of products over the last dimension of both; of vectors, their dot product."""
+    """The inner product: the sum of products over the last dimension of both; of vectors, their dot product."""
 def is_conj(input: Tensor) -> bool:
     """Tests if a conjugate is pending: never."""
 def is_neg(input: Tensor) -> bool:
@@ -970,32 +970,26 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
 @overload
 def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
-    """Applies 1-d max pooling: the largest element of each window along the last 1 dimensions, of equal
-    ones the first."""
+    """Applies 1-d max pooling over (L): the largest element of each window, of equal ones the first."""
 @overload
 def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """Applies 1-d max pooling: the largest element of each window along the last 1 dimensions, of equal
-    ones the first."""
+    """Applies 1-d max pooling over (L): the largest element of each window, of equal ones the first."""
 def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.max_pool1d` with the places of the elements."""
 @overload
 def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
-    """Applies 2-d max pooling: the largest element of each window along the last 2 dimensions, of equal
-    ones the first."""
+    """Applies 2-d max pooling over (H, W): the largest element of each window, of equal ones the first."""
 @overload
 def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """Applies 2-d max pooling: the largest element of each window along the last 2 dimensions, of equal
-    ones the first."""
+    """Applies 2-d max pooling over (H, W): the largest element of each window, of equal ones the first."""
 def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.max_pool2d` with the places of the elements."""
 @overload
 def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
-    """Applies 3-d max pooling: the largest element of each window along the last 3 dimensions, of equal
-    ones the first."""
+    """Applies 3-d max pooling over (D, H, W): the largest element of each window, of equal ones the first."""
 @overload
 def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """Applies 3-d max pooling: the largest element of each window along the last 3 dimensions, of equal
-    ones the first."""
+    """Applies 3-d max pooling over (D, H, W): the largest element of each window, of equal ones the first."""
 def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.max_pool3d` with the places of the elements."""
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
@@ -1035,7 +1029,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
 def minimum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The elementwise minimum of x and y; NaN if either is."""
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> ModeResult:
-    """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
+    """The mode, the most frequent element along `dim`, of several the smallest, and the last index where it is."""
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in rising order along the first dimension."""
 def mul(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -1073,13 +1067,13 @@ def nextafter(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The next number after x towards y."""
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Any = None) -> Tensor:
-    """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+    """The indices of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-    """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+    """The indices of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
 @overload
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
-    """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+    """The indices of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
     """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`."""
 def norm(input: Tensor, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -1087,7 +1081,7 @@ def norm(input: Tensor, p: float | str | None = 'fro', dim: int | Sequence[int] 
 def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Compares element by element: x != y."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The matrix of the products of each element of one vector with each of another."""
+    """The outer product: the products of each element of one vector with each of another."""
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The derivative of order n of the digamma function; floating results."""
 def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -1170,7 +1164,7 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of x."""
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None, out: Tensor | None = None) -> Tensor:
-    """The sum of products over several dimensions of both tensors."""
+    """The contraction of two tensors: the sum of products over several dimensions of both."""
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Thresholds each element: input where it is above `threshold`, else `value`; both are cut to integers where input
     has them."""

@@ -88,7 +88,8 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
 
 @_cast
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
+    """Solves (L @ L^H) @ X = input for X, of which L is `input2`; with `upper` (U^H @ U) @ X = input. Batches
+    broadcast."""
     for letter, x in (("b", input), ("u", input2)):
         check(x.ndim > 1, f"{letter} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
     rows, cols = input2.shape[-2:]
@@ -102,7 +103,8 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 def triangular_solve(
     input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> return_types.triangular_solve:
-    """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
+    """Solves A @ X = input for X, with `transpose` A^T @ X = input; returns a copy of A too: see
+    `linalg.solve_triangular`."""
     for letter, x in (("b", input), ("A", A)):
         words = f"Expected {letter} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
         check(x.ndim > 1, f"torch.triangular_solve: {words}")

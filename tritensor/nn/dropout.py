@@ -30,7 +30,8 @@ class _Dropout(Layer):
 
 
 class Dropout(_Dropout):
-    """In training mode sets each element to zero with probability `p` and scales the others by 1 / (1 - p).
+    """Applies dropout: in training mode sets each element to zero with probability `p`, and scales the others by 1 / (1
+    - p).
 
     In evaluation mode it returns its input.
 

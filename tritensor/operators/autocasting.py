@@ -307,7 +307,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 @public(functional=False)
 class autocast:
-    """A block, or a function that it decorates, in which operators cast their inputs to the dtype that suits them.
+    """Automatic mixed precision: in the block, or the decorated function, operators cast their inputs to the dtype that
+    suits them.
 
     Products of matrices and convolutions compute in half precision, losses, sums and what grows fast in float32, by
     PyTorch's lists for the type of device; all others compute in the dtypes that they get. Tensors of float64 are left

@@ -99,7 +99,8 @@ class ASGD(Ruled):
 
 @declared(rules.rprop_numbers, rules.rprop)
 class Rprop(Ruled):
-    """Steps by the signs of gradients, whose sizes grow while a sign stays, by Riedmiller and Braun (1993).
+    """Resilient backpropagation: steps by the signs of gradients, growing while a sign stays, by Riedmiller and Braun
+    (1993).
 
     Args:
         params, lr, foreach, maximize, differentiable: as for `SGD`; `lr` is the size of the first steps.

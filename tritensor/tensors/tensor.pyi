@@ -150,7 +150,7 @@ class Tensor:
     def argsort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> Tensor:
         """The indices of the elements in ascending (or descending) order along `dim`."""
     def argwhere(self) -> Tensor:
-        """The coordinates of the elements that are not zero, of shape (n, rank)."""
+        """The indices of the elements that are not zero, of shape (n, rank)."""
     def as_strided(self, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
         """A view of the memory of `input` with these sizes and strides, whichever elements `input` itself has."""
     def as_strided_(self, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
@@ -241,7 +241,8 @@ class Tensor:
     def cholesky_inverse(self, upper: _Bool = False) -> Tensor:
         """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
     def cholesky_solve(self, input2: Tensor, upper: _Bool = False) -> Tensor:
-        """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
+        """Solves (L @ L^H) @ X = input for X, of which L is `input2`; with `upper` (U^H @ U) @ X = input. Batches
+        broadcast."""
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
         """Splits into at most `chunks` views of equal size along `dim`; the last may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
@@ -289,7 +290,7 @@ class Tensor:
     def count_nonzero(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """Counts the elements that are not zero, of all or along `dim`."""
     def cov(self, *, correction: _Int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """The covariances of variables, the rows of `input`, of which each column is an observation."""
+        """The covariance matrix of variables, the rows of `input`, of which each column is an observation."""
     def cpu(self, *, non_blocking: _Bool = False, memory_format: Any = None) -> Tensor:
         """The tensor in host memory; itself when it is there already."""
     def cross(self, other: Tensor, dim: _Int | None = None) -> Tensor:
@@ -357,7 +358,7 @@ class Tensor:
     def divide_(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """`div` in the tensor's own memory."""
     def dot(self, tensor: Tensor) -> Tensor:
-        """The sum of the products of two vectors' elements."""
+        """The dot product: the sum of the products of two vectors' elements."""
     def double(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float64; itself when it is that already."""
     def dsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
@@ -468,7 +469,7 @@ class Tensor:
     def geqrf(self) -> return_types.geqrf:
         """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
     def ger(self, vec2: Tensor) -> Tensor:
-        """The matrix of the products of each element of one vector with each of another."""
+        """The outer product: the products of each element of one vector with each of another."""
     def get_device(self) -> _Int:
         """The CUDA ordinal, -1 on the CPU."""
     @property
@@ -552,7 +553,7 @@ class Tensor:
     def index_select(self, dim: _Int, index: Tensor) -> Tensor:
         """Selects slices of `input` along `dim` at the positions in a vector."""
     def inner(self, other: Tensor) -> Tensor:
-        """The sum of products over the last dimension of both; of vectors, their dot product."""
+        """The inner product: the sum of products over the last dimension of both; of vectors, their dot product."""
     def int(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int32; itself when it is that already."""
     def inverse(self) -> Tensor:
@@ -646,7 +647,8 @@ class Tensor:
     def isreal(self) -> Tensor:
         """Tests if each element is real: its imaginary part is 0."""
     def istft(self, n_fft: _Int, hop_length: _Int | None = None, win_length: _Int | None = None, window: Tensor | None = None, center: _Bool = True, normalized: _Bool = False, onesided: _Bool | None = None, length: _Int | None = None, return_complex: _Bool = False) -> Tensor:
-        """The signal whose `stft` is nearest to the input: the frames' inverses, added up and divided by the windows'."""
+        """The inverse short-time Fourier transform, the signal whose `stft` is nearest to the input: the frames' inverses,
+        added up and divided by the windows'."""
     def item(self) -> Any:
         """The only element as a Python number."""
     @property
@@ -827,7 +829,7 @@ class Tensor:
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The product of two matrices."""
     def mode(self, dim: _Int = -1, keepdim: _Bool = False) -> ModeResult:
-        """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
+        """The mode, the most frequent element along `dim`, of several the smallest, and the last index where it is."""
     def moveaxis(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
         """Moves dimensions `source` to the positions `destination`; the others keep their order."""
     def movedim(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
@@ -913,13 +915,13 @@ class Tensor:
         """The next number after x towards y."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
-        """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+        """The indices of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-        """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+        """The indices of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
     @overload
     def nonzero(self, *, as_tuple: _Bool = False) -> Any:
-        """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+        """The indices of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
     def nonzero_static(self, *, size: _Int, fill_value: _Int = -1) -> Tensor:
         """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`."""
     def norm(self, p: _Float | str | None = 'fro', dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, dtype: Any = None) -> Tensor:
@@ -939,7 +941,7 @@ class Tensor:
     def ormqr(self, input2: Tensor, input3: Tensor, left: _Bool = True, transpose: _Bool = False) -> Tensor:
         """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
     def outer(self, vec2: Tensor) -> Tensor:
-        """The matrix of the products of each element of one vector with each of another."""
+        """The outer product: the products of each element of one vector with each of another."""
     @property
     def output_nr(self) -> _Int:
         """The number of the output of `grad_fn` that the tensor is."""
@@ -1136,7 +1138,7 @@ class Tensor:
     def std(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The standard deviation, the square root of `var`."""
     def stft(self, n_fft: _Int, hop_length: _Int | None = None, win_length: _Int | None = None, window: Tensor | None = None, center: _Bool = True, pad_mode: str = 'reflect', normalized: _Bool = False, onesided: _Bool | None = None, return_complex: _Bool | None = None, align_to_window: _Bool | None = None) -> Tensor:
-        """The Fourier transforms of overlapping frames of a signal, or of a batch of signals."""
+        """The short-time Fourier transform: that of overlapping frames of a signal, or of a batch of signals."""
     def storage_offset(self) -> _Int:
         """The offset of the first element in the memory that the tensor views, in elements."""
     @overload
@@ -1189,7 +1191,8 @@ class Tensor:
     def tanh_(self) -> Tensor:
         """The hyperbolic tangent of x."""
     def tensor_split(self, indices_or_sections: _Int | Sequence[_Int] | Tensor | None = None, dim: _Int = 0, *, sections: _Int | None = None, indices: Sequence[_Int] | None = None) -> tuple[Tensor, ...]:
-        """Views of the pieces along `dim` that begin at the given indices; of a number of sections as equal as they can be."""
+        """Splits along `dim` into views of pieces that begin at the given indices; of a number of sections as equal as they
+        can be."""
     def tile(self, *counts: Any, dims: Any = None) -> Tensor:
         """Repeats the tensor along each dimension, as `repeat` does; missing leading counts are 1."""
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _Bool = False, copy: _Bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
@@ -1207,7 +1210,8 @@ class Tensor:
     def transpose_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """`transpose` of the tensor itself, whose memory it keeps."""
     def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> return_types.triangular_solve:
-        """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
+        """Solves A @ X = input for X, with `transpose` A^T @ X = input; returns a copy of A too: see
+        `linalg.solve_triangular`."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
         """The lower triangles of matrices: zeros above the diagonal (the one `diagonal` to the right of the main one)."""
     def tril_(self, diagonal: _Int = 0) -> Tensor:
@@ -1236,7 +1240,7 @@ class Tensor:
     def type_as(self, other: Tensor) -> Tensor:
         """The tensor in the dtype of `other`."""
     def unbind(self, dim: _Int = 0) -> tuple[Tensor, ...]:
-        """The slices along `dim`, without that dimension."""
+        """Unbinds a dimension: a tuple of the slices along `dim`, without that dimension."""
     def unflatten(self, dim: _Int, sizes: Sequence[_Int]) -> Tensor:
         """Splits dimension `dim` into several of the given sizes (one may be -1)."""
     def unfold(self, dimension: _Int, size: _Int, step: _Int) -> Tensor:

@@ -250,7 +250,8 @@ def _converted(array: np.ndarray, kind: np.dtype, data: Any = None) -> np.ndarra
 
 @public(functional=False, guard=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """`data` as a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is returned."""
+    """Converts `data` to a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is
+    returned."""
     data = of_cuda_array(data)
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
@@ -264,7 +265,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
-    """`obj` as a tensor, which shares memory where that is possible and no copy is asked for.
+    """Converts `obj` to a tensor, which shares memory where that is possible and no copy is asked for.
 
     A tensor keeps its history, unless `requires_grad` is given.
 
@@ -416,7 +417,7 @@ def empty(
     pin_memory: bool = False,
     memory_format: Any = formats.contiguous_format,
 ) -> Tensor:
-    """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
+    """An uninitialised tensor, whose elements are whatever the memory held (poisoned with NaN in simulation)."""
     shape, kind, where = check_shape("empty", "size", sizes, size), numpy_dtype(dtype), devices.resolve(device)
     strides = None
     if memory_format not in (None, formats.contiguous_format):

@@ -1,4 +1,4 @@
-"""Complex numbers of two parts, and conjugates.
+"""complex, polar, isreal and conj_physical: complex numbers of two parts, and conjugates.
 
 Conjugates are computed when they are asked for; no tensor has a conjugation or a sign that is pending.
 """

@@ -1,4 +1,4 @@
-"""Elements sorted into bins: where they belong, and how many are in each."""
+"""searchsorted, bucketize, bincount, histc and histogram: elements sorted into bins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that write, or fold, what is in one tensor to the places in another that a tensor of integers gives."""
+"""Scattering: functions that write, or reduce, values into the elements that a tensor of indices names."""
 
 from __future__ import annotations
 

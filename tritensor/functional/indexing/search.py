@@ -1,4 +1,4 @@
-"""Searching and sorting: the coordinates, the order and the largest of elements, and each of them once."""
+"""Searching and sorting: nonzero, sort, topk, unique and isin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..views.joining import cat
 
 @public(method=True, out=takes_out())
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors.
+    """The indices of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors.
 
     On a CUDA device the host waits for their number.
 
@@ -44,7 +44,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 @public(method=True)
 def argwhere(input: Tensor) -> Tensor:
-    """The coordinates of the elements that are not zero, of shape (n, rank)."""
+    """The indices of the elements that are not zero, of shape (n, rank)."""
     return nonzero(input)
 
 

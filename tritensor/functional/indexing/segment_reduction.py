@@ -1,4 +1,4 @@
-"""Reductions of the segments that a dimension is cut into."""
+"""segment_reduce: reductions of the segments of a dimension."""
 
 from __future__ import annotations
 

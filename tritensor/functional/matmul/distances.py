@@ -37,7 +37,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 @public()
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm of the difference of each two rows of a matrix (N, M): N * (N - 1) / 2 numbers.
+    """Pairwise distances: the p-norm of the difference of each two rows of a matrix (N, M): N * (N - 1) / 2 numbers.
 
     >>> import tritensor as torch
     >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
@@ -115,7 +115,8 @@ _BLOCK = 1 << 22  # differences that are held at once
 
 @public()
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MODES[0]) -> Tensor:
-    """The p-norms of the differences of each row of `x1` (..., P, M) and each of `x2` (..., R, M): (..., P, R).
+    """Pairwise distances: the p-norms of the differences of each row of `x1` (..., P, M) and each of `x2` (..., R, M):
+    (..., P, R).
 
     >>> import tritensor as torch
     >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))

@@ -92,7 +92,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out())
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """The sum of the products of two vectors' elements.
+    """The dot product: the sum of the products of two vectors' elements.
 
     >>> import tritensor as torch
     >>> torch.dot(torch.tensor([2.0, 3.0]), torch.tensor([2.0, 1.0]))
@@ -109,7 +109,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out())
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of products over the last dimension of both; of vectors, their dot product."""
+    """The inner product: the sum of products over the last dimension of both; of vectors, their dot product."""
     check_tensor("inner", "other", 2, other)
     if input.ndim == 0 or other.ndim == 0:
         return input * other
@@ -133,7 +133,7 @@ def _as_matrix(x: Tensor) -> Tensor:
 
 @public("ger", method=True, out=takes_out(Into("cast")))
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """The matrix of the products of each element of one vector with each of another."""
+    """The outer product: the products of each element of one vector with each of another."""
     for name, value in (("self", input), ("vec2", vec2)):
         if value.ndim != 1:
             raise ShapeError(f"outer: Expected 1-D argument {name}, but got {value.ndim}-D")

@@ -1,4 +1,4 @@
-"""Products that are made of others: sums of products with factors, Kronecker and cross products, chains."""
+"""Composed products: addmv, addr, baddbmm, vdot, tensordot, kron, trace, cross and chain_matmul."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out=takes_out())
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tensor:
-    """The sum of products over several dimensions of both tensors.
+    """The contraction of two tensors: the sum of products over several dimensions of both.
 
     >>> import tritensor as torch
     >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(4, 3, 5), ([1, 2], [1, 0])).shape

@@ -107,7 +107,7 @@ def rand(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are.
+    """Random numbers, uniformly distributed in [0, 1); of a complex dtype both parts are.
 
     >>> import tritensor as torch
     >>> torch.rand(2, 3).shape
@@ -130,7 +130,8 @@ def randn(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
+    """Random numbers from the standard normal distribution, complex ones of variance 1; the errors are those of
+    `rand`."""
     shape = check_shape("randn", "size", sizes, size)
     return _new(kernels.normal, shape, "randn", generator, dtype, device, requires_grad, pin_memory)
 
@@ -176,7 +177,8 @@ def randint(
     high: int | None = None,
     size: Any = None,
 ) -> Tensor:
-    """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`.
+    """Random integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high,
+    size)`.
 
     >>> import tritensor as torch
     >>> x = torch.randint(3, 5, (100,))
@@ -230,7 +232,7 @@ def randperm(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host.
+    """A random permutation of the integers from 0 to n - 1, made by sorting random keys of 40 bits or more on the host.
 
     >>> import tritensor as torch
     >>> torch.randperm(5).sort()[0]
@@ -277,7 +279,8 @@ def normal(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`.
+    """Random numbers from normal distributions with these means and standard deviations: tensors, or numbers with a
+    `size`.
 
     >>> import tritensor as torch
     >>> torch.normal(torch.arange(3.0), 0.0)

@@ -1,4 +1,4 @@
-"""Dropout of whole channels, and dropout that keeps the mean and the variance of SELU's results."""
+"""Dropout of whole channels, and alpha dropout, which keeps the mean and the variance of SELU's results."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _numpy(device: Any, generator: Generator | None) -> np.random.Generator:
 
 @public(functional=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Numbers of the Poisson distributions with the rates in `input`; drawn on the host.
+    """Random numbers from Poisson distributions with the rates in `input`; drawn on the host.
 
     >>> import tritensor as torch
     >>> torch.poisson(torch.zeros(2))

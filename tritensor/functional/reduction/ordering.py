@@ -1,4 +1,4 @@
-"""Elements by their rank: medians, the k-th smallest, the most frequent, quantiles."""
+"""Order statistics: medians, the k-th smallest, the most frequent, quantiles."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Kth
 
 @public(method=True, out=takes_out(_PARTLY))
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ModeResult:
-    """The element along `dim` that is there most often, of several the smallest, and the last index where it is.
+    """The mode, the most frequent element along `dim`, of several the smallest, and the last index where it is.
 
     >>> import tritensor as torch
     >>> torch.tensor([3, 1, 3, 1, 2]).mode()

@@ -35,7 +35,7 @@ def nanmean(input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """The covariances of variables, the rows of `input`, of which each column is an observation.
+    """The covariance matrix of variables, the rows of `input`, of which each column is an observation.
 
     >>> import tritensor as torch
     >>> torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).cov()

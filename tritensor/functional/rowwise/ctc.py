@@ -1,4 +1,4 @@
-"""The loss of sequences of labels, under PyTorch's name and with its forms of targets and lengths."""
+"""The CTC loss of sequences of labels, under PyTorch's name and with its forms of targets and lengths."""
 
 from __future__ import annotations
 

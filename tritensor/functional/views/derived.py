@@ -1,4 +1,4 @@
-"""Functions that are made of others: copies of views, changes of a tensor's shape in place, and functions of methods.
+"""Derived functions: copies of views (permute_copy), changes of shape in place (squeeze_), functions of methods.
 
 Each has the parameters of what it is made of, and its documentation begins there.
 """

@@ -1,4 +1,4 @@
-"""Parts of tensors: by strides and windows, copies with another part written in, and pieces along a dimension."""
+"""Parts of tensors: as_strided and unfold, select_scatter and its relatives, tensor_split."""
 
 from __future__ import annotations
 
@@ -194,7 +194,8 @@ def tensor_split(
     sections: int | None = None,
     indices: Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
-    """Views of the pieces along `dim` that begin at the given indices; of a number of sections as equal as they can be.
+    """Splits along `dim` into views of pieces that begin at the given indices; of a number of sections as equal as they
+    can be.
 
     >>> import tritensor as torch
     >>> [len(part) for part in torch.arange(7).tensor_split(3)]

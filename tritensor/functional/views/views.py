@@ -443,7 +443,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public(functional=False, method=True)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along `dim`, without that dimension."""
+    """Unbinds a dimension: a tuple of the slices along `dim`, without that dimension."""
     dim = layout.normalize_dim(dim, input.ndim)
     if input.ndim == 0:
         raise RangeError("Dimension specified as 0 but tensor has no dimensions")

@@ -238,7 +238,7 @@ def _declare(rank: int) -> None:
         *,
         activation: str | None = None,
     ) -> Tensor:
-        """Applies a {rank}-d convolution (cross-correlation) over an input with {rank} dimensions of space.
+        """Applies a {rank}-d convolution (cross-correlation) over an input of shape (N, in, {sizes}) or (in, {sizes}).
 
         Args:
             input: shape (N, in, {sizes}), or (in, {sizes}) for one image; channels-last memory gives a result in

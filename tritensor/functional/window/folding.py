@@ -1,4 +1,4 @@
-"""The windows of pictures as columns of a matrix, and pictures from such columns."""
+"""unfold and fold: the windows of pictures as columns of a matrix, and pictures from such columns."""
 
 from __future__ import annotations
 

@@ -58,8 +58,7 @@ def _max_pool(rank: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """Applies {rank}-d max pooling: the largest element of each window along the last {rank} dimensions, of equal
-        ones the first.
+        """Applies {rank}-d max pooling over ({sizes}): the largest element of each window, of equal ones the first.
 
         A window with NaN is NaN, and the place that of the last NaN.
 
@@ -159,7 +158,7 @@ def _avg_pool(rank: int) -> Any:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        """Applies {rank}-d average pooling: the average of each window along the last {rank} dimensions.
+        """Applies {rank}-d average pooling over ({sizes}): the average of each window.
 
         >>> import tritensor as torch
         >>> x = torch.tensor([1., 3., 5., 7.]).reshape({ones}4)

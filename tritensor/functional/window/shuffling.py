@@ -1,4 +1,4 @@
-"""Functions that exchange elements between the channels and the other dimensions of pictures."""
+"""pixel_shuffle, pixel_unshuffle and channel_shuffle: elements exchanged between channels and other dimensions."""
 
 from __future__ import annotations
 

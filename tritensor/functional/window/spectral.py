@@ -1,4 +1,4 @@
-"""Fourier transforms of a signal's overlapping frames, and their inverse."""
+"""stft and istft: Fourier transforms of a signal's overlapping frames, and their inverse."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The Fourier transforms of overlapping frames of a signal, or of a batch of signals.
+    """The short-time Fourier transform: that of overlapping frames of a signal, or of a batch of signals.
 
     Args:
         input: (length,) or (batch, length), real or complex.
@@ -165,7 +165,8 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """The signal whose `stft` is nearest to the input: the frames' inverses, added up and divided by the windows'.
+    """The inverse short-time Fourier transform, the signal whose `stft` is nearest to the input: the frames' inverses,
+    added up and divided by the windows'.
 
     The method of Griffin and Lim (1984). Arguments as for `stft`; `length` is that of the result.
 

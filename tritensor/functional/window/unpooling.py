@@ -1,4 +1,4 @@
-"""Pooling by places: fractional maxima, whose windows are drawn at random, and the way back from maxima."""
+"""Fractional max pooling, whose windows are drawn at random, and max unpooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The larger and the smaller of two, and clamping. A NaN operand gives NaN; `fmax` and `fmin` ignore it."""
+"""maximum, minimum and clamping. A NaN operand gives NaN; `fmax` and `fmin` ignore it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words that the rules of optimizers are written in, for kernels, and what they mean for other kinds of values."""
+"""The language of optimizer rules: its functions for kernels, and their meaning for other kinds of values."""
 
 from __future__ import annotations
 

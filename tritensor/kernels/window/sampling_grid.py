@@ -1,4 +1,4 @@
-"""Reading an input at places and weighing what is read: what `grid_sample` and its gradients are made of.
+"""Weighted reads of an input at coordinates: the operators of `grid_sample` and of its gradients.
 
     sample_places     out[n, c, p] = sum over k of x[n, c, places[n, k, p]] * weights[n, k, p]
     spread_places     its gradient for x: the sums of grad * weights at each place

@@ -104,7 +104,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients of parameters in place so that their norm, as of one vector, is at most `max_norm`.
+    """Clip the norm of gradients: scale them in place so that their norm, as of one vector, is at most `max_norm`.
 
     >>> import tritensor as torch
     >>> p = torch.nn.Parameter(torch.zeros(2))

@@ -1,4 +1,4 @@
-"""Modules whose parameters' first values do not matter."""
+"""skip_init: modules whose parameters' initial values do not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a list of examples to a batch, and moving a batch of any nesting to a device."""
+"""Collating a list of examples to a batch, and moving a batch of any nesting to a device."""
 
 from __future__ import annotations
 
