@@ -158,10 +158,10 @@ def _to_real(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) 
 _WHAT = {
     "fft": (_of_complex, True, "The Fourier transform of real or complex numbers", "complex"),
     "ifft": (_of_complex, False, "The inverse Fourier transform", "complex"),
-    "rfft": (_of_real, True, "The Fourier transform of real numbers: the half of it that says all", "complex"),
-    "irfft": (_to_real, False, "The inverse of `rfft{}`, from the half to real numbers", "real"),
+    "rfft": (_of_real, True, "The Fourier transform of real numbers, without the redundant half", "complex"),
+    "irfft": (_to_real, False, "The inverse of `rfft{}`, from half a spectrum to real numbers", "real"),
     "hfft": (_to_real, True, "The Fourier transform, which is real, of a half of a Hermitian signal", "real"),
-    "ihfft": (_of_real, False, "The inverse of `hfft{}`: the half of it that says all", "complex"),
+    "ihfft": (_of_real, False, "The inverse of `hfft{}`, without the redundant half", "complex"),
 }
 _DOC = """{what}, along {along}.
 
@@ -262,7 +262,7 @@ def _rolled(input: Tensor, dim: Any, extra: int) -> Tensor:
 
 
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The frequency 0 moved to the middle of the dimensions `dim`, or of all."""
+    """Shifts the frequency 0 to the middle of the dimensions `dim`, or of all."""
     check_tensor("fft_fftshift", "input", 1, input)
     return _rolled(input, dim, 0)
 

@@ -43,7 +43,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, re
 def fftn(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The Fourier transform of real or complex numbers, along the dimensions `dim`, the last ones that `s` has, or all."""
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The frequency 0 moved to the middle of the dimensions `dim`, or of all."""
+    """Shifts the frequency 0 to the middle of the dimensions `dim`, or of all."""
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The Fourier transform, which is real, of a half of a Hermitian signal, along one dimension."""
 def hfft2(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -59,22 +59,22 @@ def ifftn(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | No
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of `fftshift`."""
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of `hfft`: the half of it that says all, along one dimension."""
+    """The inverse of `hfft`, without the redundant half, along one dimension."""
 def ihfft2(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of `hfft2`: the half of it that says all, along two dimensions."""
+    """The inverse of `hfft2`, without the redundant half, along two dimensions."""
 def ihfftn(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of `hfftn`: the half of it that says all, along the dimensions `dim`, the last ones that `s` has, or all."""
+    """The inverse of `hfftn`, without the redundant half, along the dimensions `dim`, the last ones that `s` has, or all."""
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of `rfft`, from the half to real numbers, along one dimension."""
+    """The inverse of `rfft`, from half a spectrum to real numbers, along one dimension."""
 def irfft2(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of `rfft2`, from the half to real numbers, along two dimensions."""
+    """The inverse of `rfft2`, from half a spectrum to real numbers, along two dimensions."""
 def irfftn(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of `rfftn`, from the half to real numbers, along the dimensions `dim`, the last ones that `s` has, or all."""
+    """The inverse of `rfftn`, from half a spectrum to real numbers, along the dimensions `dim`, the last ones that `s` has, or all."""
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The Fourier transform of real numbers: the half of it that says all, along one dimension."""
+    """The Fourier transform of real numbers, without the redundant half, along one dimension."""
 def rfft2(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The Fourier transform of real numbers: the half of it that says all, along two dimensions."""
+    """The Fourier transform of real numbers, without the redundant half, along two dimensions."""
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The frequencies of the `n // 2 + 1` numbers that `rfft` gives for `n`; see `fftfreq`."""
 def rfftn(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The Fourier transform of real numbers: the half of it that says all, along the dimensions `dim`, the last ones that `s` has, or all."""
+    """The Fourier transform of real numbers, without the redundant half, along the dimensions `dim`, the last ones that `s` has, or all."""

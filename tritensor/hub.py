@@ -35,7 +35,7 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Write what is at a URL into a file, which is there only when all of it is.
+    """Download a URL to a file, which appears only when it is complete.
 
     Args:
         hash_prefix: what the SHA-256 of the content must begin with.
@@ -66,7 +66,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> dict[str, Any]:
-    """The checkpoint at a URL, which is fetched unless it is in the folder.
+    """Loads the checkpoint at a URL, which is fetched unless it is in the folder.
 
     Args:
         model_dir: the folder, `get_dir()/checkpoints` unless given.

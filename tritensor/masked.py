@@ -158,7 +158,7 @@ def cumprod(x: Any, dim: int, kind: Any) -> Any:
 
 @_along
 def softmax(x: Any, dim: int, kind: Any) -> Any:
-    """The exponentials' shares of their sum."""
+    """Applies softmax: the exponentials' shares of their sum."""
     return functional.softmax(x, dim, dtype=kind)
 
 
@@ -205,7 +205,7 @@ def _extreme_place(name: str) -> Any:
         return found.to(dtypes.of_argument(dtype) or input.dtype)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"The index of the {'large' if name == 'argmax' else 'small'}st element that is not masked out."
+    made.__doc__ = f"The index of the {'largest' if name == 'argmax' else 'smallest'} element that is not masked out."
     return made
 
 

@@ -38,7 +38,7 @@ def amin(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype:
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The index of the largest element that is not masked out."""
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The index of the smallst element that is not masked out."""
+    """The index of the smallest element that is not masked out."""
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The products of the elements up to each place."""
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -60,7 +60,7 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
 def prod(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The product of the elements where `mask` holds; of integers in int64 unless a `dtype` is given."""
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The exponentials' shares of their sum."""
+    """Applies softmax: the exponentials' shares of their sum."""
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """`softmax` of the negative elements."""
 def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:

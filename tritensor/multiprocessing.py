@@ -32,7 +32,7 @@ _strategy = ["file_descriptor"]
 
 
 class ProcessException(Exception):
-    """A process that `spawn` started failed.
+    """Raised when a process that `spawn` started failed.
 
     Attributes:
         error_index: its number. pid: its process id.

@@ -18,6 +18,31 @@ from .test_architecture import MODULES
 
 PACKAGE = Path(tritensor.__file__).parent
 
+# Public modules beside those that the architecture's test lists.
+MORE = [
+    "accelerator",
+    "amp",
+    "array_api",
+    "autograd.functional",
+    "distributions",
+    "distributions.constraints",
+    "distributions.transforms",
+    "fft",
+    "func",
+    "hub",
+    "jit",
+    "masked",
+    "nn.attention",
+    "nn.utils.parametrizations",
+    "nn.utils.parametrize",
+    "nn.utils.prune",
+    "nn.utils.rnn",
+    "optim.lr_scheduler",
+    "optim.swa_utils",
+    "signal.windows",
+    "utils.checkpoint",
+]
+
 # A first line that begins so names no operation: "Whether x is NaN", "What `relu` returns", "As `inv`, with `info`".
 RIDDLES = re.compile(r"(`Tensor\.\w+`: )?(What|Which|Whether|Where|How|Of|Those|That|As)\b")
 
@@ -65,6 +90,6 @@ def test_the_docstrings_of_tensors_members_say_what_they_compute() -> None:
     assert begins_as_a_riddle(members(tritensor.Tensor)) == []
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", [*MODULES, *MORE])
 def test_the_docstrings_of_a_modules_names_say_what_they_compute(module: str) -> None:
     assert begins_as_a_riddle(public_names(module)) == []

@@ -397,9 +397,9 @@ def subtract(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """x with the elements below `min` and above `max` replaced by these, in the dtype of x."""
 def all(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: _bool = False) -> Any:
-    """Whether all elements along axes are true, or not zero; bool."""
+    """Tests if all elements along axes are true, or not zero; bool."""
 def any(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: _bool = False) -> Any:
-    """Whether an element along axes is true, or not zero; bool."""
+    """Tests if any element along axes is true, or not zero; bool."""
 def argmax(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: _bool = False) -> Any:
     """The place of the greatest element along an axis, or among all; int64."""
 def argmin(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: _bool = False) -> Any:
@@ -407,7 +407,7 @@ def argmin(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
 def argsort(x: Tensor, /, *, axis: int | tuple[int, ...] | None = -1, descending: Any = False, stable: Any = True) -> Tensor:
     """The places that put elements in order along an axis; int64."""
 def count_nonzero(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: _bool = False) -> Any:
-    """How many elements are not zero along axes, or among all; int64."""
+    """Counts elements that are not zero along axes, or among all; int64."""
 def cumulative_prod(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, dtype: dtype | None = None, include_initial: Any = False) -> Tensor:
     """The products up to each element, 1 first."""
 def cumulative_sum(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, dtype: dtype | None = None, include_initial: Any = False) -> Tensor:
@@ -425,7 +425,7 @@ def nonzero(x: Tensor, /) -> Any:
 def prod(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, dtype: dtype | None = None, keepdims: _bool = False) -> Any:
     """The product along axes; of integers int64, of unsigned uint64."""
 def searchsorted(x1: Tensor | complex, x2: Tensor | complex, /, *, side: Any = 'left', sorter: Any = None) -> Any:
-    """Where `x2` belongs in `x1`, which is sorted, or by `sorter`."""
+    """The index of `x2` in `x1`, which is sorted, or by `sorter`."""
 def sort(x: Tensor, /, *, axis: int | tuple[int, ...] | None = -1, descending: Any = False, stable: Any = True) -> Any:
     """The elements in order along an axis."""
 def std(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, correction: Any = 0.0, keepdims: _bool = False) -> Any:

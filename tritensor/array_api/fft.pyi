@@ -41,16 +41,16 @@ def hfft(x: Tensor, /, *, n: Any = None, axis: int | tuple[int, ...] | None = -1
 def ifft(x: Tensor, /, *, n: Any = None, axis: int | tuple[int, ...] | None = -1, norm: Any = 'backward') -> Tensor:
     """The inverse Fourier transform, along one dimension."""
 def ihfft(x: Tensor, /, *, n: Any = None, axis: int | tuple[int, ...] | None = -1, norm: Any = 'backward') -> Tensor:
-    """The inverse of `hfft`: the half of it that says all, along one dimension."""
+    """The inverse of `hfft`, without the redundant half, along one dimension."""
 def irfft(x: Tensor, /, *, n: Any = None, axis: int | tuple[int, ...] | None = -1, norm: Any = 'backward') -> Tensor:
-    """The inverse of `rfft`, from the half to real numbers, along one dimension."""
+    """The inverse of `rfft`, from half a spectrum to real numbers, along one dimension."""
 def rfft(x: Tensor, /, *, n: Any = None, axis: int | tuple[int, ...] | None = -1, norm: Any = 'backward') -> Tensor:
-    """The Fourier transform of real numbers: the half of it that says all, along one dimension."""
+    """The Fourier transform of real numbers, without the redundant half, along one dimension."""
 def fftn(x: Tensor, /, *, s: Any = None, axes: int | Sequence[Any] | None = None, norm: Any = 'backward') -> Tensor:
     """The Fourier transform of real or complex numbers, along the dimensions `dim`, the last ones that `s` has, or all."""
 def ifftn(x: Tensor, /, *, s: Any = None, axes: int | Sequence[Any] | None = None, norm: Any = 'backward') -> Tensor:
     """The inverse Fourier transform, along the dimensions `dim`, the last ones that `s` has, or all."""
 def irfftn(x: Tensor, /, *, s: Any = None, axes: int | Sequence[Any] | None = None, norm: Any = 'backward') -> Tensor:
-    """The inverse of `rfftn`, from the half to real numbers, along the dimensions `dim`, the last ones that `s` has, or all."""
+    """The inverse of `rfftn`, from half a spectrum to real numbers, along the dimensions `dim`, the last ones that `s` has, or all."""
 def rfftn(x: Tensor, /, *, s: Any = None, axes: int | Sequence[Any] | None = None, norm: Any = 'backward') -> Tensor:
-    """The Fourier transform of real numbers: the half of it that says all, along the dimensions `dim`, the last ones that `s` has, or all."""
+    """The Fourier transform of real numbers, without the redundant half, along the dimensions `dim`, the last ones that `s` has, or all."""

@@ -23,7 +23,7 @@ inv(x, /)
 matmul(x1, x2, /): The products of matrices, or with vectors, in the common dtype.
 matrix_norm(x, /, *, keepdims=False, ord='fro'): The norms of matrices: "fro", "nuc", 1, 2, inf, and their negatives.
 matrix_power(x, n, /)
-matrix_rank(x, /, *, rtol=None): How many singular values are greater than `rtol` times the greatest; int64.
+matrix_rank(x, /, *, rtol=None): The number of singular values that are greater than `rtol` times the greatest; int64.
 matrix_transpose(x, /): `x` with its last two axes swapped, as a view.
 outer(x1, x2, /): The products of each element of a vector with each of another, in the common dtype.
 pinv(x, /, *, rtol=None): The pseudoinverses of matrices; singular values up to `rtol` times the greatest count as 0.

@@ -57,7 +57,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = 'fro') -> Te
 def matrix_power(x: Tensor, n: Any, /) -> Tensor:
     """The n-th powers of square matrices; of a negative n those of their inverses."""
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values are greater than `rtol` times the greatest; int64."""
+    """The number of singular values that are greater than `rtol` times the greatest; int64."""
 def matrix_transpose(x: Tensor, /) -> Any:
     """`x` with its last two axes swapped, as a view."""
 def outer(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:

@@ -17,12 +17,12 @@ from ..types import dtypes, layout
 from .declaring import declared
 
 _TABLE = """
-all(x, /, *, axis=None, keepdims=False): Whether all elements along axes are true, or not zero; bool.
-any(x, /, *, axis=None, keepdims=False): Whether an element along axes is true, or not zero; bool.
+all(x, /, *, axis=None, keepdims=False): Tests if all elements along axes are true, or not zero; bool.
+any(x, /, *, axis=None, keepdims=False): Tests if any element along axes is true, or not zero; bool.
 argmax(x, /, *, axis=None, keepdims=False): The place of the greatest element along an axis, or among all; int64.
 argmin(x, /, *, axis=None, keepdims=False): The place of the smallest element along an axis, or among all; int64.
 argsort(x, /, *, axis=-1, descending=False, stable=True): The places that put elements in order along an axis; int64.
-count_nonzero(x, /, *, axis=None, keepdims=False): How many elements are not zero along axes, or among all; int64.
+count_nonzero(x, /, *, axis=None, keepdims=False): Counts elements that are not zero along axes, or among all; int64.
 cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False): The products up to each element, 1 first.
 cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False): The sums up to each element, 0 first.
 diff(x, /, n=1, axis=-1, *, prepend=None, append=None): The differences of neighbours along an axis, `n` times.
@@ -31,7 +31,7 @@ mean(x, /, *, axis=None, keepdims=False): The mean of floating or complex number
 min(x, /, *, axis=None, keepdims=False) = amin: The smallest element along axes, NaN if one is.
 nonzero(x, /): The places of the elements that are not 0, a 1-dim int64 tensor for each axis; ValueError for 0-dim x.
 prod(x, /, *, axis=None, dtype=None, keepdims=False): The product along axes; of integers int64, of unsigned uint64.
-searchsorted(x1, x2, /, *, side='left', sorter=None): Where `x2` belongs in `x1`, which is sorted, or by `sorter`.
+searchsorted(x1, x2, /, *, side='left', sorter=None): The index of `x2` in `x1`, which is sorted, or by `sorter`.
 sort(x, /, *, axis=-1, descending=False, stable=True): The elements in order along an axis.
 std(x, /, *, axis=None, correction=0.0, keepdims=False): The standard deviation along axes, see `var`.
 sum(x, /, *, axis=None, dtype=None, keepdims=False): The sum along axes; of integers int64, of unsigned ones uint64.

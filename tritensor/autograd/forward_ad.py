@@ -27,7 +27,7 @@ _current = _Current()
 
 
 class UnpackedDualTensor(NamedTuple):
-    """The value of a dual tensor and its tangent, None of a tensor without one."""
+    """The parts of a dual tensor: its value and its tangent, None of a tensor without one."""
 
     primal: Any
     tangent: Any

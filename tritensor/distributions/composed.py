@@ -141,7 +141,7 @@ class TransformedDistribution(Distribution):
 
 
 class HalfNormal(TransformedDistribution):
-    """The absolute value of a normal number of mean 0."""
+    """The half-normal distribution: the absolute value of a normal number of mean 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -170,7 +170,7 @@ class HalfNormal(TransformedDistribution):
 
 
 class Gumbel(TransformedDistribution):
-    """The distribution of the largest of many numbers."""
+    """The Gumbel distribution, that of the largest of many numbers."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -230,7 +230,7 @@ class Weibull(TransformedDistribution):
 
 
 class LogNormal(TransformedDistribution):
-    """exp of normal numbers."""
+    """The log-normal distribution: exp of normal numbers."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
 
@@ -252,7 +252,7 @@ class LogNormal(TransformedDistribution):
 
 
 class MixtureSameFamily(Distribution):
-    """A component, drawn by a Categorical, of the last dimension of another distribution's batch."""
+    """A mixture: a component, drawn by a Categorical, of the last dimension of another distribution's batch."""
 
     def __init__(
         self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None

@@ -132,7 +132,7 @@ class Cauchy(_Located):
 
 
 class Uniform(Distribution):
-    """Numbers from `low` up to `high`, all alike."""
+    """The uniform distribution from `low` up to `high`."""
 
     has_rsample = True
 
@@ -170,7 +170,7 @@ class Uniform(Distribution):
 
 
 class Exponential(Distribution):
-    """rate exp(-rate x)."""
+    """The exponential distribution, of density rate exp(-rate x)."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -243,7 +243,7 @@ def standard_gamma(alpha: Tensor) -> Tensor:
 
 
 class Gamma(Distribution):
-    """rate^a x^(a - 1) exp(-rate x) / Gamma(a), with a = concentration."""
+    """The gamma distribution, of density rate^a x^(a - 1) exp(-rate x) / Gamma(a), with a = concentration."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
@@ -278,7 +278,7 @@ class Gamma(Distribution):
 
 
 class Chi2(Gamma):
-    """The sum of the squares of `df` normal numbers."""
+    """The chi-squared distribution: the sum of the squares of `df` normal numbers."""
 
     arg_constraints = {"df": constraints.positive}
 

@@ -34,7 +34,7 @@ class _Binary(Weighted):
 
 
 class Bernoulli(_Binary):
-    """1 with probability `probs`, else 0.
+    """The Bernoulli distribution: 1 with probability `probs`, else 0.
 
     >>> import tritensor as torch
     >>> torch.distributions.Bernoulli(0.25).log_prob(torch.tensor(0.0))
@@ -70,7 +70,7 @@ class Bernoulli(_Binary):
 
 
 class Geometric(_Binary):
-    """The number of failures before the first success, of probability `probs`."""
+    """The geometric distribution: the number of failures before the first success, of probability `probs`."""
 
     support = constraints.nonnegative_integer
 
@@ -104,7 +104,7 @@ class Geometric(_Binary):
 
 
 class Binomial(_Binary):
-    """The number of successes in `total_count` trials."""
+    """The binomial distribution: the number of successes in `total_count` trials."""
 
     has_enumerate_support = True
     total_count: Tensor
@@ -155,7 +155,7 @@ class Binomial(_Binary):
 
 
 class Poisson(Distribution):
-    """The number of events at a rate."""
+    """The Poisson distribution: the number of events at a rate."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
@@ -178,7 +178,7 @@ class Poisson(Distribution):
 
 
 class Categorical(Weighted):
-    """A class number, of the last dimension of `probs` or `logits`."""
+    """The categorical distribution: a class number, of the last dimension of `probs` or `logits`."""
 
     binary = False
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -236,7 +236,7 @@ class _OfClasses(Distribution):
 
 
 class OneHotCategorical(_OfClasses):
-    """A class as a vector of zeros and a one."""
+    """The one-hot categorical distribution: a class as a vector of zeros and a one."""
 
     support = constraints.one_hot
     has_enumerate_support = True

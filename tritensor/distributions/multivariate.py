@@ -22,7 +22,7 @@ __all__ = ["Beta", "Dirichlet", "MultivariateNormal"]
 
 
 class Dirichlet(Distribution):
-    """Shares that add up to 1: gamma numbers of rate 1 over their sum."""
+    """The Dirichlet distribution: shares that add up to 1, gamma numbers of rate 1 over their sum."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
@@ -66,7 +66,8 @@ class Dirichlet(Distribution):
 
 
 class Beta(Distribution):
-    """x^(a - 1) (1 - x)^(b - 1) / B(a, b), with a = concentration1 and b = concentration0."""
+    """The Beta distribution, of density x^(a - 1) (1 - x)^(b - 1) / B(a, b), with a = concentration1 and b =
+    concentration0."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -100,7 +101,7 @@ class Beta(Distribution):
 
 
 class MultivariateNormal(Distribution):
-    """Normal vectors, by one of their covariance matrix, its inverse and its Cholesky factor."""
+    """The multivariate normal distribution, by one of covariance matrix, its inverse and its Cholesky factor."""
 
     arg_constraints = {
         "loc": constraints.real_vector,

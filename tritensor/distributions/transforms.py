@@ -173,7 +173,7 @@ class ExpTransform(Transform):
 
 
 class PowerTransform(Transform):
-    """x^exponent, of positive numbers."""
+    """The transform x^exponent, of positive numbers."""
 
     domain = codomain = constraints.positive
     forward_shape = inverse_shape = _with_parameters
@@ -237,7 +237,7 @@ class TanhTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """|x|, whose inverse is taken to be positive."""
+    """The transform |x|, whose inverse is taken to be positive."""
 
     codomain = constraints.positive
     bijective = False
@@ -250,7 +250,7 @@ class AbsTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """loc + scale x."""
+    """The affine transform loc + scale x."""
 
     forward_shape = inverse_shape = _with_parameters
 

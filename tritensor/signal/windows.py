@@ -43,7 +43,7 @@ def _made(name: str, M: int, options: dict[str, Any], formula: Callable[[], np.n
 
 
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Tensor:
-    """The sum of (-1)^k a[k] cos(2 pi k n / N).
+    """The general cosine window, the sum of (-1)^k a[k] cos(2 pi k n / N).
 
     >>> import tritensor as torch
     >>> torch.signal.windows.general_cosine(5, a=[0.5, 0.5])
@@ -58,7 +58,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Tensor:
-    """alpha - (1 - alpha) cos(2 pi n / N)."""
+    """The general Hamming window, alpha - (1 - alpha) cos(2 pi n / N)."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, **options)
 
 
@@ -83,18 +83,18 @@ def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 
 
 def bartlett(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """A triangle: 1 - |2 n / N - 1|."""
+    """The Bartlett (triangular) window, 1 - |2 n / N - 1|."""
     return _made("bartlett", M, options, lambda: formulas.bartlett(M, M - bool(sym)))
 
 
 def cosine(M: int, *, sym: bool = True, **options: Any) -> Tensor:
-    """A half period of the sine: sin(pi (n + 1/2) / N)."""
+    """The cosine window, a half period of the sine: sin(pi (n + 1/2) / N)."""
     whole = M if sym or M == 1 else M + 1
     return _made("cosine", M, options, lambda: np.sin((np.arange(M) + 0.5) * (np.pi / whole)), False)
 
 
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **options: Any) -> Tensor:
-    """exp(-|n - center| / tau); `center` is the middle, and given only if `sym` is false."""
+    """The exponential window, exp(-|n - center| / tau); `center` is the middle, and given only if `sym` is false."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
@@ -104,7 +104,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
 
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> Tensor:
-    """exp(-((n - middle) / std)^2 / 2)."""
+    """The Gaussian window, exp(-((n - middle) / std)^2 / 2)."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     away = np.arange(max(M, 0)) - _middle(M, sym)
@@ -112,7 +112,8 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
 
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Tensor:
-    """I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), with the modified Bessel function of order 0."""
+    """The Kaiser window, I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), with the modified Bessel function of order
+    0."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return _made("kaiser", M, options, lambda: formulas.kaiser(M, M - bool(sym), beta))

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class CheckpointError(AutogradError):
-    """A function that records something else when it is run again."""
+    """Raised when a checkpointed function records something else when it is run again."""
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:

@@ -128,7 +128,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """The steps of padded sequences, (T, B, *) or with `batch_first` (B, T, *), without what is padded.
+    """Packs padded sequences, (T, B, *) or with `batch_first` (B, T, *): their steps without the padding.
 
     >>> import tritensor as torch
     >>> x = torch.tensor([[1, 2, 3], [4, 5, 0]])
@@ -198,7 +198,7 @@ def _places(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Packed sequences as one padded tensor, (T, B, *) or (B, T, *), in their first order; and their lengths.
+    """Pads packed sequences: one tensor, (T, B, *) or (B, T, *), in their first order, and their lengths.
 
     Args:
         total_length: T, the longest length unless given.
@@ -236,7 +236,7 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Tensors (L_i, *) as one of (T, B, *) or (B, T, *), T the longest, filled up with a number.
+    """Pads tensors (L_i, *) to one of (T, B, *) or (B, T, *), T the longest, filled up with a number.
 
     >>> import tritensor as torch
     >>> torch.nn.utils.rnn.pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
@@ -279,7 +279,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Tensors (L_i, *) packed; longest first, unless `enforce_sorted` is false.
+    """Packs tensors (L_i, *); longest first, unless `enforce_sorted` is false.
 
     >>> import tritensor as torch
     >>> torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])]).data

@@ -112,7 +112,7 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """All schedules at once: each multiplies the rate that the one before has set.
+    """Chains schedules: each multiplies the rate that the one before has set.
 
     Raises:
         ValueError: no schedules, one of another optimizer, or one that needs a measured quantity.
