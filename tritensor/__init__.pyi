@@ -1210,7 +1210,7 @@ def acosh_(input: Tensor) -> Tensor:
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
 def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`Tensor.addmv_`: `addmv` in the tensor's own memory."""
+    """`Tensor.addmv_`: In-place version of `addmv`: writes to the tensor's own memory."""
 def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `alias` gives, which shares no memory with it."""
 def alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
@@ -1218,7 +1218,7 @@ def alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
 def alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
     """Dropout in place as `nn.functional.alpha_dropout`, without defaults."""
 def arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
+    """A vector of numbers from `start` (0 when one bound is given) up to, not including, `end`."""
 def arccos_(input: Tensor) -> Tensor:
     """`Tensor.arccos_`: The arccosine (inverse cosine) of x, in [0, pi]."""
 def arccosh_(input: Tensor) -> Tensor:
@@ -1232,7 +1232,7 @@ def arctan_(input: Tensor) -> Tensor:
 def arctanh_(input: Tensor) -> Tensor:
     """`Tensor.arctanh_`: The inverse hyperbolic tangent of x."""
 def as_strided_(self: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
-    """`Tensor.as_strided_`: `as_strided` of the tensor itself, whose memory it keeps."""
+    """`Tensor.as_strided_`: In-place version of `as_strided`: the tensor keeps its memory."""
 def as_strided_copy(input: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `as_strided` gives, which shares no memory with it."""
 def asin_(input: Tensor) -> Tensor:
@@ -1278,17 +1278,17 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: 
     """Solves (L @ L^H) @ X = input for X, of which L is `input2`; with `upper` (U^H @ U) @ X = input. Batches
     broadcast."""
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`Tensor.clamp_`: `clamp` in the tensor's own memory."""
+    """`Tensor.clamp_`: In-place version of `clamp`: writes to the tensor's own memory."""
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """`Tensor.clamp_max_`: Clamps x from above: x, and `max` where x is above it."""
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """`Tensor.clamp_min_`: Clamps x from below: x, and `min` where x is below it."""
 def clip_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`Tensor.clip_`: `clamp` in the tensor's own memory."""
+    """`Tensor.clip_`: In-place version of `clamp`: writes to the tensor's own memory."""
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers of their real and imaginary parts, two tensors of float32 or of float64 that broadcast."""
 def conj_physical_(input: Tensor) -> Tensor:
-    """`Tensor.conj_physical_`: `conj_physical` in the tensor's own memory."""
+    """`Tensor.conj_physical_`: In-place version of `conj_physical`: writes to the tensor's own memory."""
 def cos_(input: Tensor) -> Tensor:
     """`Tensor.cos_`: The cosine of x."""
 def cosh_(input: Tensor) -> Tensor:
@@ -1300,7 +1300,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequenc
     """The connectionist temporal classification loss: the negative logarithm of the probability that steps of class
     probabilities spell a sequence of labels."""
 def deg2rad_(input: Tensor) -> Tensor:
-    """`Tensor.deg2rad_`: `deg2rad` in the tensor's own memory."""
+    """`Tensor.deg2rad_`: In-place version of `deg2rad`: writes to the tensor's own memory."""
 def detach_(input: Tensor) -> Tensor:
     """Drop the tensor's own history."""
 def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1350,7 +1350,7 @@ def frac_(input: Tensor) -> Tensor:
 def frobenius_norm(input: Tensor, dim: Any, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.vector_norm` along one dimension or two."""
 def full(size: Sequence[_int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
+    """A tensor filled with `fill_value`; unless given, the dtype is the default for that kind of number."""
 def gcd_(input: Tensor, other: Any) -> Tensor:
     """`Tensor.gcd_`: The greatest common divisor of x and y, of zeros 0."""
 def geqrf(input: Tensor, *, out: Any = None) -> return_types.geqrf:
@@ -1389,9 +1389,9 @@ def is_signed(input: Tensor) -> _bool:
 def kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: _bool = False) -> Tensor:
     """`functional.kl_div` without the mean over rows, and without its warning."""
 def lcm_(input: Tensor, other: Tensor) -> Tensor:
-    """`Tensor.lcm_`: `lcm` in the tensor's own memory."""
+    """`Tensor.lcm_`: In-place version of `lcm`: writes to the tensor's own memory."""
 def ldexp_(input: Tensor, other: Tensor) -> Tensor:
-    """`Tensor.ldexp_`: `ldexp` in the tensor's own memory."""
+    """`Tensor.ldexp_`: In-place version of `ldexp`: writes to the tensor's own memory."""
 def linspace(start: Any, end: Any, steps: _int, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
 def log10_(input: Tensor) -> Tensor:
@@ -1403,7 +1403,7 @@ def log2_(input: Tensor) -> Tensor:
 def log_(input: Tensor) -> Tensor:
     """`Tensor.log_`: The natural logarithm of x."""
 def logit_(input: Tensor, eps: _float | None = None) -> Tensor:
-    """`Tensor.logit_`: `logit` in the tensor's own memory."""
+    """`Tensor.logit_`: In-place version of `logit`: writes to the tensor's own memory."""
 def logspace(start: Any, end: Any, steps: _int, base: _float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
 def lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
@@ -1430,7 +1430,7 @@ def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
 def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
 def nan_to_num_(input: Tensor, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
-    """`Tensor.nan_to_num_`: `nan_to_num` in the tensor's own memory."""
+    """`Tensor.nan_to_num_`: In-place version of `nan_to_num`: writes to the tensor's own memory."""
 def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `narrow` gives, which shares no memory with it."""
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float) -> tuple[Tensor, Tensor, Tensor]:
@@ -1445,7 +1445,7 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
 def nuclear_norm(input: Tensor, dim: Any = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.matrix_norm` with "nuc"."""
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """A tensor of ones."""
+    """A tensor filled with ones."""
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.householder_product`."""
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -1459,7 +1459,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
 def qr(input: Tensor, some: _bool = True, *, out: Any = None) -> return_types.qr:
     """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
 def rad2deg_(input: Tensor) -> Tensor:
-    """`Tensor.rad2deg_`: `rad2deg` in the tensor's own memory."""
+    """`Tensor.rad2deg_`: In-place version of `rad2deg`: writes to the tensor's own memory."""
 def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """Random numbers, uniformly distributed in [0, 1); of a complex dtype both parts are."""
 def randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, low: _int | None = None, high: _int | None = None, size: Any = None, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
@@ -1485,7 +1485,7 @@ def rnn_tanh(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 def rnn_tanh_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
     """One step of `nn.RNNCell`: the new states."""
 def round_(input: Tensor, *, decimals: _int = 0) -> Tensor:
-    """`Tensor.round_`: `round` in the tensor's own memory."""
+    """`Tensor.round_`: In-place version of `round`: writes to the tensor's own memory."""
 def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, *, generator: Any = None) -> Tensor:
     """Randomized leaky ReLU: input where it is positive, else times a slope; while training one for each element, drawn
     from lower to upper."""
@@ -1564,4 +1564,4 @@ def xlogy_(input: Tensor, other: Any) -> Tensor:
 def zero_(self: Tensor) -> Tensor:
     """`Tensor.zero_`: Write zero to every element."""
 def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """A tensor of zeros."""
+    """A tensor filled with zeros."""

@@ -231,7 +231,7 @@ def meshgrid(*arrays: Tensor, indexing: Any = 'xy') -> Any:
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
     """`x` with axes moved to other places, as a view."""
 def ones(shape: int | Sequence[int], *, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
-    """A tensor of ones."""
+    """A tensor filled with ones."""
 def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
     """Ones with the shape, dtype, device and order in memory of `input`."""
 def permute_dims(x: Tensor, /, axes: int | Sequence[Any] | None) -> Tensor:
@@ -259,7 +259,7 @@ def triu(x: Tensor, /, *, k: Any = 0) -> Tensor:
 def unstack(x: Tensor, /, *, axis: int | tuple[int, ...] | None = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, as views in a tuple."""
 def zeros(shape: int | Sequence[int], *, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
-    """A tensor of zeros."""
+    """A tensor filled with zeros."""
 def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
     """Zeros with the shape, dtype and device of `input`, and its order of the dimensions in memory."""
 def abs(x: Tensor, /) -> Tensor:

@@ -714,7 +714,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Rounds up: the smallest integer that is not below x."""
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`celu` in the tensor's own memory."""
+    """In-place version of `celu`: writes to the tensor's own memory."""
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays."""
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
@@ -773,7 +773,7 @@ def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Stacks tensors in depth: joins them along the third dimension."""
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu` in the tensor's own memory."""
+    """In-place version of `elu`: writes to the tensor's own memory."""
 def eq(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Compares element by element: x == y."""
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -846,7 +846,7 @@ def gt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Applies hard shrinkage: input, and 0 where it lies between -lambd and lambd, or on one of them."""
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`hardtanh` in the tensor's own memory."""
+    """In-place version of `hardtanh`: writes to the tensor's own memory."""
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Heaviside step function: 0 where the input is negative or NaN, 1 where positive, `values` where it is 0."""
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
@@ -903,7 +903,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Compares element by element: x <= y."""
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """`leaky_relu` in the tensor's own memory."""
+    """In-place version of `leaky_relu`: writes to the tensor's own memory."""
 def lerp(input: Tensor, end: Any, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """Linear interpolation: x + weight * (end - x), computed from the nearer end so that weight 1 gives `end`
     itself."""
@@ -1095,7 +1095,7 @@ def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The reciprocal of each element: 1 / x."""
 def relu_(input: Tensor) -> Tensor:
-    """`relu` in the tensor's own memory."""
+    """In-place version of `relu`: writes to the tensor's own memory."""
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The remainder of x divided by y, with the sign of y (Python's modulus)."""
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
@@ -1109,7 +1109,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Stacks tensors vertically: joins them along the first dimension, vectors as rows."""
 def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
-    """`rrelu` in the tensor's own memory."""
+    """In-place version of `rrelu`: writes to the tensor's own memory."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The reciprocal of the square root of each element: 1 / sqrt(x)."""
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -1123,7 +1123,7 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     """The index at which each value has to be inserted so that the sequence stays sorted, before equal ones or after
     them."""
 def selu_(input: Tensor) -> Tensor:
-    """`selu` in the tensor's own memory."""
+    """In-place version of `selu`: writes to the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sign, also of complex numbers: x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1169,7 +1169,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """Thresholds each element: input where it is above `threshold`, else `value`; both are cut to integers where input
     has them."""
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`threshold` in the tensor's own memory."""
+    """In-place version of `threshold`: writes to the tensor's own memory."""
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> TopkResult:
     """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
 def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:

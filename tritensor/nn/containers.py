@@ -130,7 +130,7 @@ def _times(modules: Sequential, count: Any) -> list[Module]:
 
 
 class ModuleList(_Numbered):
-    """A list of modules that are registered.
+    """A list of modules, which are registered as submodules.
 
     >>> from tritensor import nn
     >>> layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
@@ -180,7 +180,7 @@ def _folded(printed: list[str]) -> str:
 
 
 class ModuleDict(Module):
-    """A dict of modules that are registered.
+    """A dict of modules, which are registered as submodules.
 
     >>> from tritensor import nn
     >>> heads = nn.ModuleDict({"small": nn.Linear(4, 2), "large": nn.Linear(4, 8)})

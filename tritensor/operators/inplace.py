@@ -144,7 +144,7 @@ def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
             raise
 
     call.__name__ = f"{function.__name__}_"
-    call.__doc__ = f"`{function.__name__}` in the tensor's own memory."
+    call.__doc__ = f"In-place version of `{function.__name__}`: writes to the tensor's own memory."
     call.__wrapped__ = function  # type: ignore[attr-defined]  # its signature is the function's
     return call
 

@@ -72,11 +72,11 @@ class Tensor:
     def add(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """Adds `other`, scaled by `alpha`, to `input`: input + alpha * other."""
     def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """`add` in the tensor's own memory."""
+        """In-place version of `add`: writes to the tensor's own memory."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input."""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addbmm` in the tensor's own memory."""
+        """In-place version of `addbmm`: writes to the tensor's own memory."""
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """x + value * tensor1 / tensor2."""
     def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -88,15 +88,15 @@ class Tensor:
     def addmm(self, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
     def addmm_(self, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addmm` in the tensor's own memory."""
+        """In-place version of `addmm`: writes to the tensor's own memory."""
     def addmv(self, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input."""
     def addmv_(self, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addmv` in the tensor's own memory."""
+        """In-place version of `addmv`: writes to the tensor's own memory."""
     def addr(self, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted."""
     def addr_(self, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addr` in the tensor's own memory."""
+        """In-place version of `addr`: writes to the tensor's own memory."""
     def adjoint(self) -> Tensor:
         """Matrices transposed and conjugated; a tensor without dimensions as it is."""
     def all(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
@@ -154,7 +154,7 @@ class Tensor:
     def as_strided(self, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
         """A view of the memory of `input` with these sizes and strides, whichever elements `input` itself has."""
     def as_strided_(self, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
-        """`as_strided` of the tensor itself, whose memory it keeps."""
+        """In-place version of `as_strided`: the tensor keeps its memory."""
     def as_strided_scatter(self, src: Tensor, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
         """A copy of `input` with `src` at the places of `as_strided`."""
     def asin(self) -> Tensor:
@@ -182,7 +182,7 @@ class Tensor:
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input."""
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`baddbmm` in the tensor's own memory."""
+        """In-place version of `baddbmm`: writes to the tensor's own memory."""
     def bernoulli(self, p: _Float | None = None, *, generator: Any = None) -> Tensor:
         """Draws Bernoulli numbers: 1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in its
         dtype."""
@@ -217,7 +217,7 @@ class Tensor:
     def bitwise_xor_(self, other: Any) -> Tensor:
         """The bitwise XOR: the bits that one of x and y has."""
     def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p)."""
+        """The batched matrix product of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p)."""
     def bool(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in bool; itself when it is that already."""
     def broadcast_to(self, size: Sequence[_Int]) -> Tensor:
@@ -248,7 +248,7 @@ class Tensor:
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays."""
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
-        """`clamp` in the tensor's own memory."""
+        """In-place version of `clamp`: writes to the tensor's own memory."""
     def clamp_max(self, other: Any) -> Tensor:
         """Clamps x from above: x, and `max` where x is above it."""
     def clamp_max_(self, max: Any) -> Tensor:
@@ -260,7 +260,7 @@ class Tensor:
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays."""
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
-        """`clamp` in the tensor's own memory."""
+        """In-place version of `clamp`: writes to the tensor's own memory."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy that gradients pass through, with the dimensions in the same order in memory unless a format is given."""
     def conj(self) -> Tensor:
@@ -268,7 +268,7 @@ class Tensor:
     def conj_physical(self) -> Tensor:
         """The conjugate of a complex tensor, in new memory; a real tensor itself."""
     def conj_physical_(self) -> Tensor:
-        """`conj_physical` in the tensor's own memory."""
+        """In-place version of `conj_physical`: writes to the tensor's own memory."""
     def contiguous(self, *, memory_format: Any = ...) -> Tensor:
         """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already."""
     def copy_(self, src: Any, non_blocking: _Bool = False) -> Tensor:
@@ -304,11 +304,11 @@ class Tensor:
     def cumprod(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
         """The cumulative products along `dim`; integers and booleans multiply in int64."""
     def cumprod_(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
-        """`cumprod` in the tensor's own memory."""
+        """In-place version of `cumprod`: writes to the tensor's own memory."""
     def cumsum(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
         """The cumulative sums along `dim`; integers and booleans add up in int64."""
     def cumsum_(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
-        """`cumsum` in the tensor's own memory."""
+        """In-place version of `cumsum`: writes to the tensor's own memory."""
     @property
     def data(self) -> Tensor:
         """The same memory without history; autograd does not notice changes to it."""
@@ -319,7 +319,7 @@ class Tensor:
     def deg2rad(self) -> Tensor:
         """Converts degrees to radians: input * pi / 180."""
     def deg2rad_(self) -> Tensor:
-        """`deg2rad` in the tensor's own memory."""
+        """In-place version of `deg2rad`: writes to the tensor's own memory."""
     def det(self) -> Tensor:
         """`linalg.det`."""
     def detach(self) -> Tensor:
@@ -352,11 +352,11 @@ class Tensor:
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """Divides input by other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
     def div_(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-        """`div` in the tensor's own memory."""
+        """In-place version of `div`: writes to the tensor's own memory."""
     def divide(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """Divides input by other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
     def divide_(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-        """`div` in the tensor's own memory."""
+        """In-place version of `div`: writes to the tensor's own memory."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The dot product: the sum of the products of two vectors' elements."""
     def double(self, *, memory_format: Any = None) -> Tensor:
@@ -427,7 +427,7 @@ class Tensor:
     def float_power(self, exponent: Any) -> Tensor:
         """input ** exponent in float64, or complex128 where one of them is complex; one of them may be a number."""
     def float_power_(self, exponent: Any) -> Tensor:
-        """`float_power` in the tensor's own memory, which must be of its dtype."""
+        """In-place version of `float_power`: writes to the tensor's own memory, which must be of its dtype."""
     def floor(self) -> Tensor:
         """Rounds down: the largest integer that is not above x."""
     def floor_(self) -> Tensor:
@@ -502,7 +502,7 @@ class Tensor:
     def heaviside(self, values: Tensor) -> Tensor:
         """The Heaviside step function: 0 where the input is negative or NaN, 1 where positive, `values` where it is 0."""
     def heaviside_(self, values: Tensor) -> Tensor:
-        """`heaviside` in the tensor's own memory."""
+        """In-place version of `heaviside`: writes to the tensor's own memory."""
     def histc(self, bins: _Int = 100, min: _Float = 0, max: _Float = 0) -> Tensor:
         """The histogram: the number of elements in each of `bins` equal intervals from `min` to `max`; of all if these are
         equal."""
@@ -521,11 +521,11 @@ class Tensor:
     def igamma(self, other: Tensor) -> Tensor:
         """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
     def igamma_(self, other: Tensor) -> Tensor:
-        """`igamma` in the tensor's own memory."""
+        """In-place version of `igamma`: writes to the tensor's own memory."""
     def igammac(self, other: Tensor) -> Tensor:
         """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
     def igammac_(self, other: Tensor) -> Tensor:
-        """`igammac` in the tensor's own memory."""
+        """In-place version of `igammac`: writes to the tensor's own memory."""
     @property
     def imag(self) -> Tensor: ...
     @imag.setter
@@ -533,15 +533,15 @@ class Tensor:
     def index_add(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
     def index_add_(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-        """`index_add` in the tensor's own memory."""
+        """In-place version of `index_add`: writes to the tensor's own memory."""
     def index_copy(self, dim: _Int, index: Tensor, source: Tensor) -> Tensor:
         """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
     def index_copy_(self, dim: _Int, index: Tensor, source: Tensor) -> Tensor:
-        """`index_copy` in the tensor's own memory."""
+        """In-place version of `index_copy`: writes to the tensor's own memory."""
     def index_fill(self, dim: _Int, index: Tensor, value: Any) -> Tensor:
         """`input` with the slices at `index` along `dim` filled with a number; -1 is the last slice."""
     def index_fill_(self, dim: _Int, index: Tensor, value: Any) -> Tensor:
-        """`index_fill` in the tensor's own memory."""
+        """In-place version of `index_fill`: writes to the tensor's own memory."""
     def index_put(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
         """A copy of `input` with `values` at `input[indices]`, or added to what is there (in one order on every run)."""
     def index_put_(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
@@ -549,7 +549,7 @@ class Tensor:
     def index_reduce(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
         """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin"."""
     def index_reduce_(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
-        """`index_reduce` in the tensor's own memory."""
+        """In-place version of `index_reduce`: writes to the tensor's own memory."""
     def index_select(self, dim: _Int, index: Tensor) -> Tensor:
         """Selects slices of `input` along `dim` at the positions in a vector."""
     def inner(self, other: Tensor) -> Tensor:
@@ -664,11 +664,11 @@ class Tensor:
     def lcm(self, other: Tensor) -> Tensor:
         """The least common multiple of integers; 0 where one is 0."""
     def lcm_(self, other: Tensor) -> Tensor:
-        """`lcm` in the tensor's own memory."""
+        """In-place version of `lcm`: writes to the tensor's own memory."""
     def ldexp(self, other: Tensor) -> Tensor:
         """Multiplies by a power of 2: input * 2**other, floating."""
     def ldexp_(self, other: Tensor) -> Tensor:
-        """`ldexp` in the tensor's own memory."""
+        """In-place version of `ldexp`: writes to the tensor's own memory."""
     def le(self, other: Any) -> Tensor:
         """Compares element by element: x <= y."""
     def le_(self, other: Any) -> Tensor:
@@ -742,7 +742,7 @@ class Tensor:
     def logit(self, eps: _Float | None = None) -> Tensor:
         """The logit, the inverse of sigmoid: log(input / (1 - input)); `eps` keeps the input within eps and 1 - eps."""
     def logit_(self, eps: _Float | None = None) -> Tensor:
-        """`logit` in the tensor's own memory."""
+        """In-place version of `logit`: writes to the tensor's own memory."""
     def logsumexp(self, dim: _Int | Sequence[_Int] | None, keepdim: _Bool = False) -> Tensor:
         """log(sum(exp(x))) along `dim`, without overflow."""
     def long(self, *, memory_format: Any = None) -> Tensor:
@@ -770,11 +770,11 @@ class Tensor:
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """Fills with a number where `mask` is True; input and mask broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """`masked_fill` in the tensor's own memory."""
+        """In-place version of `masked_fill`: writes to the tensor's own memory."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """`input` with the elements of `source`, in their order, where `mask` holds; input and mask broadcast."""
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """`masked_scatter` in the tensor's own memory."""
+        """In-place version of `masked_scatter`: writes to the tensor's own memory."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """Selects the elements where `mask` is True, as a vector; the two broadcast. The host waits for their number."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -851,11 +851,11 @@ class Tensor:
     def mvlgamma(self, p: _Int) -> Tensor:
         """The logarithm of the multivariate gamma function of p dimensions."""
     def mvlgamma_(self, p: _Int) -> Tensor:
-        """`mvlgamma` in the tensor's own memory."""
+        """In-place version of `mvlgamma`: writes to the tensor's own memory."""
     def nan_to_num(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """Replaces NaN by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     def nan_to_num_(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
-        """`nan_to_num` in the tensor's own memory."""
+        """In-place version of `nan_to_num`: writes to the tensor's own memory."""
     def nanmean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None) -> Tensor:
         """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none."""
     @overload
@@ -954,7 +954,7 @@ class Tensor:
     def polygamma(self, n: _Int) -> Tensor:
         """The derivative of order n of the digamma function."""
     def polygamma_(self, n: _Int) -> Tensor:
-        """`polygamma` in the tensor's own memory."""
+        """In-place version of `polygamma`: writes to the tensor's own memory."""
     def positive(self) -> Tensor:
         """input itself."""
     def pow(self, other: Any) -> Tensor:
@@ -968,7 +968,7 @@ class Tensor:
     def put(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
         """`input` with the elements of `source` at the places `index` of the flattened `input`, or added there."""
     def put_(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
-        """`put` in the tensor's own memory."""
+        """In-place version of `put`: writes to the tensor's own memory."""
     def qr(self, some: _Bool = True) -> return_types.qr:
         """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
     def quantile(self, q: Any, dim: _Int | None = None, keepdim: _Bool = False, *, interpolation: str = 'linear') -> Tensor:
@@ -976,7 +976,7 @@ class Tensor:
     def rad2deg(self) -> Tensor:
         """Converts radians to degrees: input * 180 / pi."""
     def rad2deg_(self) -> Tensor:
-        """`rad2deg` in the tensor's own memory."""
+        """In-place version of `rad2deg`: writes to the tensor's own memory."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
     def ravel(self) -> Tensor:
@@ -1007,7 +1007,7 @@ class Tensor:
     def renorm(self, p: _Float, dim: _Int, maxnorm: _Float) -> Tensor:
         """The input with those of its slices along `dim` whose p-norm is above `maxnorm` scaled to that norm."""
     def renorm_(self, p: _Float, dim: _Int, maxnorm: _Float) -> Tensor:
-        """`renorm` in the tensor's own memory."""
+        """In-place version of `renorm`: writes to the tensor's own memory."""
     def repeat(self, *counts: Any, repeats: Any = None) -> Tensor:
         """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
     def repeat_interleave(self, repeats: _Int | Tensor | None = None, dim: _Int | None = None, *, output_size: _Int | None = None) -> Tensor:
@@ -1043,7 +1043,7 @@ class Tensor:
     def round(self, *, decimals: _Int = 0) -> Tensor:
         """Rounds to the nearest number with `decimals` digits after the point; ties go to the even one."""
     def round_(self, *, decimals: _Int = 0) -> Tensor:
-        """`round` in the tensor's own memory."""
+        """In-place version of `round`: writes to the tensor's own memory."""
     def rsqrt(self) -> Tensor:
         """The reciprocal of the square root of each element: 1 / sqrt(x)."""
     def rsqrt_(self) -> Tensor:
@@ -1051,16 +1051,16 @@ class Tensor:
     def scatter(self, dim: _Int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
         """Scatters: `input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
     def scatter_(self, dim: _Int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
-        """`scatter` in the tensor's own memory."""
+        """In-place version of `scatter`: writes to the tensor's own memory."""
     def scatter_add(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
         """Scatters and adds: `input` with each element of `src` added at the position in `index` along `dim`."""
     def scatter_add_(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
-        """`scatter_add` in the tensor's own memory."""
+        """In-place version of `scatter_add`: writes to the tensor's own memory."""
     def scatter_reduce(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
         """Scatters and reduces: `input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each
         position, and of its own."""
     def scatter_reduce_(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
-        """`scatter_reduce` in the tensor's own memory."""
+        """In-place version of `scatter_reduce`: writes to the tensor's own memory."""
     def select(self, dim: _Int, index: _Int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
     def select_scatter(self, src: Tensor, dim: _Int, index: _Int) -> Tensor:
@@ -1134,7 +1134,7 @@ class Tensor:
     def squeeze(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """Removes the dimensions of size 1 (among `dim`, when given)."""
     def squeeze_(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
-        """`squeeze` of the tensor itself, whose memory it keeps."""
+        """In-place version of `squeeze`: the tensor keeps its memory."""
     def std(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The standard deviation, the square root of `var`."""
     def stft(self, n_fft: _Int, hop_length: _Int | None = None, win_length: _Int | None = None, window: Tensor | None = None, center: _Bool = True, pad_mode: str = 'reflect', normalized: _Bool = False, onesided: _Bool | None = None, return_complex: _Bool | None = None, align_to_window: _Bool | None = None) -> Tensor:
@@ -1153,11 +1153,11 @@ class Tensor:
     def sub(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """Subtracts `other`, scaled by `alpha`, from `input`; the errors are those of `add`."""
     def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """`sub` in the tensor's own memory."""
+        """In-place version of `sub`: writes to the tensor's own memory."""
     def subtract(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """Subtracts `other`, scaled by `alpha`, from `input`; the errors are those of `add`."""
     def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """`sub` in the tensor's own memory."""
+        """In-place version of `sub`: writes to the tensor's own memory."""
     def sum(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
     def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
@@ -1167,17 +1167,17 @@ class Tensor:
     def swapaxes(self, dim0: Any, dim1: Any = None) -> Tensor:
         """Swaps dimensions `dim0` and `dim1`; of one tuple, the dimensions in that order, as in NumPy."""
     def swapaxes_(self, dim0: Any, dim1: Any = None) -> Tensor:
-        """`swapaxes` of the tensor itself, whose memory it keeps."""
+        """In-place version of `swapaxes`: the tensor keeps its memory."""
     def swapdims(self, dim0: Any, dim1: Any = None) -> Tensor:
         """Swaps dimensions `dim0` and `dim1`; of one tuple, the dimensions in that order, as in NumPy."""
     def swapdims_(self, dim0: Any, dim1: Any = None) -> Tensor:
-        """`swapdims` of the tensor itself, whose memory it keeps."""
+        """In-place version of `swapdims`: the tensor keeps its memory."""
     def symeig(self, *args: Any, **options: Any) -> Any:
         """Removed from PyTorch, as a call says: see `linalg.eigh`."""
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of fewer dimensions as they are."""
     def t_(self) -> Tensor:
-        """`t` of the tensor itself, whose memory it keeps."""
+        """In-place version of `t`: the tensor keeps its memory."""
     def take(self, index: Tensor) -> Tensor:
         """The elements at `index` of the flattened `input`."""
     def take_along_dim(self, indices: Tensor, dim: _Int | None = None) -> Tensor:
@@ -1208,18 +1208,18 @@ class Tensor:
     def transpose(self, dim0: Any, dim1: Any = None) -> Tensor:
         """Swaps dimensions `dim0` and `dim1`; of one tuple, the dimensions in that order, as in NumPy."""
     def transpose_(self, dim0: Any, dim1: Any = None) -> Tensor:
-        """`transpose` of the tensor itself, whose memory it keeps."""
+        """In-place version of `transpose`: the tensor keeps its memory."""
     def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> return_types.triangular_solve:
         """Solves A @ X = input for X, with `transpose` A^T @ X = input; returns a copy of A too: see
         `linalg.solve_triangular`."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
         """The lower triangles of matrices: zeros above the diagonal (the one `diagonal` to the right of the main one)."""
     def tril_(self, diagonal: _Int = 0) -> Tensor:
-        """`tril` in the tensor's own memory."""
+        """In-place version of `tril`: writes to the tensor's own memory."""
     def triu(self, diagonal: _Int = 0) -> Tensor:
         """The upper triangles of matrices: zeros below the diagonal (the one `diagonal` to the right of the main one)."""
     def triu_(self, diagonal: _Int = 0) -> Tensor:
-        """`triu` in the tensor's own memory."""
+        """In-place version of `triu`: writes to the tensor's own memory."""
     def true_divide(self, other: Any) -> Tensor:
         """Divides x by y element by element; the result is floating."""
     def true_divide_(self, other: Any) -> Tensor:
@@ -1268,7 +1268,7 @@ class Tensor:
     def unsqueeze(self, dim: _Int) -> Tensor:
         """Adds a new dimension of size 1 at `dim`."""
     def unsqueeze_(self, dim: _Int) -> Tensor:
-        """`unsqueeze` of the tensor itself, whose memory it keeps."""
+        """In-place version of `unsqueeze`: the tensor keeps its memory."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default)."""
     def vdot(self, other: Tensor) -> Tensor:

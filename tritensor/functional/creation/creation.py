@@ -356,7 +356,7 @@ def zeros(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor of zeros.
+    """A tensor filled with zeros.
 
     >>> import tritensor as torch
     >>> torch.zeros(2, 3).shape == torch.zeros(size=(2, 3)).shape
@@ -375,7 +375,7 @@ def ones(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor of ones."""
+    """A tensor filled with ones."""
     shape = check_shape("ones", "size", sizes, size)
     return finish(filled(shape, 1, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
@@ -390,7 +390,7 @@ def full(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number.
+    """A tensor filled with `fill_value`; unless given, the dtype is the default for that kind of number.
 
     Raises:
         DtypeError: the dtype cannot hold the number.

@@ -50,7 +50,7 @@ def arange(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Numbers from `start` (0 when one bound is given) up to, not including, `end`.
+    """A vector of numbers from `start` (0 when one bound is given) up to, not including, `end`.
 
     >>> import tritensor as torch
     >>> torch.arange(1, 2.5, 0.5)

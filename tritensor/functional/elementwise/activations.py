@@ -345,7 +345,11 @@ def _declare(function: Any, inplace: bool, package: bool = True, functional: boo
         return function(input, *args, inplace=inplace, **named)  # type: ignore[no-any-return]
 
     call.__name__ = call.__qualname__ = function.__name__ + "_" * inplace
-    call.__doc__ = f"`{function.__name__}` in the tensor's own memory." if inplace else function.__doc__
+    call.__doc__ = (
+        f"In-place version of `{function.__name__}`: writes to the tensor's own memory."
+        if inplace
+        else function.__doc__
+    )
     shown = inspect.signature(function)
     left_out = ("inplace", "out") if inplace else ("inplace",)
     parameters = [each for each in shown.parameters.values() if each.name not in left_out]

@@ -290,7 +290,7 @@ def _with_alpha(function: Callable[..., Tensor], plain: Callable[..., Tensor]) -
         return in_place(self, function, other, *older, alpha=alpha)
 
     call.__name__ = f"{function.__name__}_"
-    call.__doc__ = f"`{function.__name__}` in the tensor's own memory."
+    call.__doc__ = f"In-place version of `{function.__name__}`: writes to the tensor's own memory."
     return call
 
 

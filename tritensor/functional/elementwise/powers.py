@@ -95,7 +95,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
 @method("float_power_")
 def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
-    """`float_power` in the tensor's own memory, which must be of its dtype."""
+    """In-place version of `float_power`: writes to the tensor's own memory, which must be of its dtype."""
     kind = _kind_of_power(self, exponent)
     if self.dtype is not kind:
         words = f"the base given to float_power_ has dtype {self.dtype.legacy} but the operation's result requires "
@@ -270,5 +270,5 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 @method("polygamma_")
 def _polygamma_(self: Tensor, n: int) -> Tensor:
-    """`polygamma` in the tensor's own memory."""
+    """In-place version of `polygamma`: writes to the tensor's own memory."""
     return in_place(self, lambda x: polygamma(n, x))

@@ -59,7 +59,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=True, guard=False)
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p).
+    """The batched matrix product of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p).
 
     Raises:
         ShapeError: an operand does not have three dimensions, or the lengths differ; otherwise as `matmul`.

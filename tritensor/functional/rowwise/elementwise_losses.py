@@ -44,7 +44,7 @@ def _check_result(result: dtype, wanted: dtype) -> None:
 
 @loss()
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """The mean squared error loss: the squared differences; a weight of each is what they are averaged by.
+    """The mean squared error loss: the mean (or sum) of the squared differences, weighted by `weight` if that is given.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
@@ -57,7 +57,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
 
 @loss()
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """The mean absolute error (L1) loss: distances between `input` and `target`; the arguments are `mse_loss`'s."""
+    """The mean absolute error (L1) loss: the mean (or sum) of the distances; the arguments are `mse_loss`'s."""
     check_both("l1_loss", input, target)
     return _weighted(input, _distances(input, target), weight)
 

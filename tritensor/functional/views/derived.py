@@ -102,7 +102,7 @@ def _numbered(name: str) -> str:
 def _changing_shape(name: str, function: Any) -> None:
     """Declare the method that makes a tensor a view of what it was."""
 
-    @_derived(name, function, f"`{name.removesuffix('_')}` of the tensor itself, whose memory it keeps.", "self")
+    @_derived(name, function, f"In-place version of `{name.removesuffix('_')}`: the tensor keeps its memory.", "self")
     def call(self: Tensor, *args: Any, **named: Any) -> Tensor:
         check_history(self)
         before = wrap(self._data)

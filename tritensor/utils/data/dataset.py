@@ -57,7 +57,7 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Examples are the rows of tensors that have the same first dimension, as a tuple with one row of each.
+    """A dataset of tensors with the same first dimension: an example is a tuple with one row of each.
 
     >>> import tritensor as torch
     >>> TensorDataset(torch.arange(3), torch.ones(3, 2))[1]
