@@ -100,7 +100,7 @@ class CUDAGraph:
                 explain(
                     "This CUDAGraph instance already owns a captured graph. To capture a new graph, "
                     "create a new instance.",
-                    remedy="or call reset() first",
+                    remedy="make a new CUDAGraph, or call reset() first",
                 )
             )
         for other in list(driver.captures.values()):
@@ -111,7 +111,7 @@ class CUDAGraph:
                 explain(
                     "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay "
                     "them on the default stream.)",
-                    remedy="with tritensor.cuda.graph(g): finds a stream by itself",
+                    remedy="use `with tritensor.cuda.graph(g):`, which finds a stream by itself",
                 )
             )
         self._handle = graph_pool_handle() if pool is None else pool

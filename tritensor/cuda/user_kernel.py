@@ -40,7 +40,7 @@ class UserKernel:
             explain(
                 f"{self.__name__}: a kernel is launched over a grid",
                 "it was called as a function",
-                remedy=f"{self.__name__}[grid](...), with one to three sizes",
+                remedy=f"call {self.__name__}[grid](...), with one to three sizes",
             )
         )
 

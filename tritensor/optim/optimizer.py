@@ -336,7 +336,7 @@ class Optimizer:
                     explain(
                         f"loaded state dict has {key} of shape {tuple(value.shape)} for parameter {position}, which "
                         f"has shape {tuple(param.shape)}",
-                        remedy="the parameters have to be in the order that they had when the state dict was made",
+                        remedy="pass the parameters in the order that they had when the state dict was made",
                     )
                 )
 

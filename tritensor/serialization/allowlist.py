@@ -54,7 +54,7 @@ def find_global(module: str, name: str) -> Any:
     return Malformed(
         f"Weights only load failed. Unsupported global: GLOBAL {shown} was not an allowed global by default.",
         "tritensor reads data only and never runs code that a file names",
-        remedy=reason or "where the file was written, save plain data: torch.save(model.state_dict(), path)",
+        remedy=reason or "save plain data, where the file was written: torch.save(model.state_dict(), path)",
     )
 
 
@@ -62,7 +62,7 @@ REASONS = {
     "torch._utils._rebuild_sparse": "save tensor.to_dense() instead of the sparse tensor",
     "torch._utils._rebuild_qtensor": "save tensor.dequantize() instead of the quantized tensor",
     "torch._utils._rebuild_nested": "save the list of the nested tensor's parts: tensor.unbind()",
-    "torch._utils._rebuild_meta": "a meta tensor has no data: save it after it was given some",
+    "torch._utils._rebuild_meta": "save it after it was given data: a meta tensor has none",
     "torch.float": "save it as a dtype that both have, such as torch.bfloat16",
     "torch.q": "save it as a dtype that both have, such as torch.int8",
     "torch.complex32": "save it as torch.complex64",

@@ -18,7 +18,7 @@ LIMIT = 0xFFFFFFFF
 KNOWN_FLAGS = 0x0808  # CRC and sizes after the data; name in UTF-8
 NOT_AN_ARCHIVE = "PytorchStreamReader failed reading zip archive: "
 TORCHSCRIPT = "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``."
-NO_CODE = "such an archive holds code; save the module's state_dict() instead"
+NO_CODE = "save the module's state_dict() instead: such an archive holds code"
 REPACKED = "save it again with save(): an archive that was packed anew by another tool is not a checkpoint"
 
 
@@ -55,7 +55,7 @@ class ArchiveReader:
         if "constants.pkl" in self.entries:
             raise Malformed(TORCHSCRIPT, remedy=NO_CODE)
         if "data.pkl" not in self.entries:
-            raise Malformed(NOT_AN_ARCHIVE + "there is no record data.pkl", remedy="this zip file is not a checkpoint")
+            raise Malformed(NOT_AN_ARCHIVE + "there is no record data.pkl", "this zip file is not a checkpoint")
         # PyTorch can be told to leave the checksums out; then all of them are 0.
         self.has_checksums = any(entry.crc for entry in self.entries.values())
 
@@ -74,7 +74,7 @@ class ArchiveReader:
                 "the bytes do not match their checksum",
                 f"CRC-32 {crc:08x}, recorded {entry.crc:08x}",
                 entry=name,
-                remedy="the file was damaged after it was written; fetch it again",
+                remedy="fetch it again: the file was damaged after it was written",
             )
 
     def _find_directory(self) -> tuple[int, int, int]:

@@ -91,7 +91,7 @@ class Builder:
         if word == "module":
             raise Malformed(
                 "Weights only load failed. The file holds a whole module with its source code",
-                remedy="where it was written, save its state_dict() instead",
+                remedy="save its state_dict() instead, where the file was written",
             )
         if word != "storage" or len(identity) not in (5, 6):
             raise Malformed("the pickle refers to something outside of it that is no storage")

@@ -78,7 +78,7 @@ class StorageReader:
                 "the bytes do not match their checksum",
                 f"CRC-32 {self._crc:08x}, recorded {self._expected:08x}",
                 entry=self._entry,
-                remedy="the file was damaged after it was written; fetch it again",
+                remedy="fetch it again: the file was damaged after it was written",
             )
         if self._swap is not None:
             whole = target[: target.size // self._swap.itemsize * self._swap.itemsize].view(self._swap)

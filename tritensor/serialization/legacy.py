@@ -44,10 +44,10 @@ class LegacyCheckpoint(Checkpoint):
         unpickler = Unpickler(stream, self.file_size, builder, "header", None)
         magic = unpickler.load()
         if type(magic) is not int or magic != MAGIC_NUMBER:
-            raise Malformed("Invalid magic number; corrupt file?", remedy="this is not a PyTorch checkpoint")
+            raise Malformed("Invalid magic number; corrupt file?", "this is not a PyTorch checkpoint")
         version = unpickler.load()
         if type(version) is not int or version != PROTOCOL_VERSION:
-            raise Malformed("Invalid protocol version", remedy=f"the file should say {PROTOCOL_VERSION}")
+            raise Malformed("Invalid protocol version", f"the file should say {PROTOCOL_VERSION}")
         unpickler.load()  # facts about the machine that wrote it; the storages are in little-endian order regardless
         unpickler.enter("object", refused)
         made = unpickler.load()

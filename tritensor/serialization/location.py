@@ -71,7 +71,7 @@ def restorer(map_location: Any) -> Callable[[StorageRecord], devices.device]:
         explain(
             f"load(): map_location must be a device, its name, a CUDA ordinal, a dict, a callable or None, not "
             f"{type(map_location).__name__}",
-            remedy="load(path, map_location='cpu')",
+            remedy="call load(path, map_location='cpu')",
         )
     )
 
@@ -128,7 +128,7 @@ def check_place(location: str) -> devices.device:
         raise Malformed(
             f"don't know how to restore data location of torch.UntypedStorage (tagged with {shown[:40]})",
             "tritensor has the devices cpu and cuda",
-            remedy="load(path, map_location='cpu')",
+            remedy="call load(path, map_location='cpu')",
         )
     driver = drivers.active()
     count = 0 if driver is None else driver.device_count()
@@ -138,12 +138,12 @@ def check_place(location: str) -> devices.device:
             "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
             "storages to the CPU.",
             f"the device asked for is {location}",
-            remedy="load(path, map_location='cpu'), or simulate devices with TRITENSOR_SIMULATE_CUDA=1",
+            remedy="call load(path, map_location='cpu'), or simulate devices with TRITENSOR_SIMULATE_CUDA=1",
         )
     if place.index is not None and place.index >= count:
         raise Malformed(
             f"Attempting to deserialize object on CUDA device {place.index} but torch.cuda.device_count() is {count}. "
             "Please use torch.load with map_location to map your storages to an existing device.",
-            remedy=f"load(path, map_location={{'{location}': 'cuda:0'}})",
+            remedy=f"call load(path, map_location={{'{location}': 'cuda:0'}})",
         )
     return devices.resolve(place)

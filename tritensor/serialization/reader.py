@@ -91,7 +91,7 @@ def open_checkpoint(source: Source) -> Checkpoint:
             "it looks like a safetensors file",
             remedy="give it a name that ends in .safetensors",
         )
-    raise Malformed("Invalid magic number; corrupt file?", remedy="this is not a PyTorch checkpoint")
+    raise Malformed("Invalid magic number; corrupt file?", "this is not a PyTorch checkpoint")
 
 
 def source_name(f: Any) -> str:

@@ -88,7 +88,7 @@ class Source:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
 
-TRUNCATED = "the file was not written or copied to its end; fetch it again"
+TRUNCATED = "fetch it again: the file was not written or copied to its end"
 
 
 class _Tail(io.RawIOBase):

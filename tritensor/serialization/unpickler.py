@@ -466,4 +466,4 @@ FORBIDDEN = {
     ord("1"): "POP_MARK is written for objects that contain themselves",
     **{ord(code): "pickle protocol 0 is not read" for code in "FILSVdlgp"},
 }
-NOT_DATA = "where the file was written, save plain data: torch.save(model.state_dict(), path)"
+NOT_DATA = "save plain data, where the file was written: torch.save(model.state_dict(), path)"

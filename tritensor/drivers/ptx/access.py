@@ -24,7 +24,7 @@ def _space(i: Instruction) -> str:
         if part.split("::")[0] in ("global", "shared", "local", "param"):
             return part.split("::")[0]
     raise KernelError(
-        explain(f"an address without its space: {i.name}", remedy="cvta and generic addresses are not known")
+        explain(f"an address without its space: {i.name}", "cvta and generic addresses are not supported")
     )
 
 

@@ -449,7 +449,7 @@ def _new_tensor(cls: type[Tensor], *data: Any) -> Tensor:
             raise ArgumentError(
                 explain(
                     f"new(): data must be a sequence (got {type(data[0]).__name__})",
-                    remedy="tritensor.tensor takes numbers",
+                    remedy="use tritensor.tensor, which takes numbers",
                 )
             )
         made = tensor(data[0], dtype=dtypes.get_default_dtype())

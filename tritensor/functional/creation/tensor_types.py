@@ -50,11 +50,11 @@ class TensorType(type):
         if isinstance(data[0], Tensor):
             if not isinstance(data[0], cls):
                 words = f"expected a tensor of {cls.dtype.legacy} elements on {place}, got {data[0].type()}"
-                raise ArgumentError(explain(words, remedy=f"x.to({place!r}, {cls.dtype!r}) converts a tensor"))
+                raise ArgumentError(explain(words, remedy=f"convert it with x.to({place!r}, {cls.dtype!r})"))
             return data[0].detach()
         if not isinstance(data[0], list | tuple | range | np.ndarray):
             words = f"new(): data must be a sequence (got {type(data[0]).__name__})"
-            raise ArgumentError(explain(words, remedy="torch.tensor takes numbers"))
+            raise ArgumentError(explain(words, remedy="use torch.tensor, which takes numbers"))
         return tensor(data[0], dtype=cls.dtype, device=place)
 
 

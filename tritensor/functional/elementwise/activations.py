@@ -207,7 +207,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     if not 0 <= lambd <= most:
         kind = input.dtype.legacy
         words = f"lambda must be in range [0, {most:g}] for input dtype {kind}, but found {lambd:g}"
-        raise ShapeError(explain(words, remedy="it is the distance by which elements come closer to 0"))
+        raise ShapeError(explain(words, remedy="pass the distance by which elements are to come closer to 0"))
     return piecewise.softshrink(input, lambd=lambd)  # type: ignore[no-any-return]
 
 

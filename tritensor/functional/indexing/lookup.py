@@ -198,7 +198,7 @@ def _refuse_sparse(call: str, sparse: bool) -> None:
         raise ArgumentError(
             explain(
                 f"{call}(): there are no sparse gradients",
-                remedy="sparse=False: the dense gradient holds the same numbers, and zeros elsewhere",
+                remedy="pass sparse=False: the dense gradient holds the same numbers, and zeros elsewhere",
             )
         )
 

@@ -134,7 +134,7 @@ def _against_probabilities(
             explain(
                 f"Expected floating point type for target with class probabilities, got {target.dtype.legacy}",
                 f"target has the shape of input, {tuple(input.shape)}",
-                remedy="class indices have the input's shape without the class dimension",
+                remedy="convert the target with .float(); or pass class indices, without the class dimension",
             )
         )
     if input.ndim == 0:

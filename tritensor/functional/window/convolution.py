@@ -96,8 +96,7 @@ def _check_channels(
         raise ShapeError(
             explain(
                 f"{given}input{list(x)} to have {wanted} channels, but got {x[1]} channels instead",
-                remedy="the second dimension of the input is that of the channels; for channels that come last, use "
-                "x.movedim(-1, 1)",
+                remedy="put the channels into the second dimension; x.movedim(-1, 1) does so where they are the last",
             )
         )
     channels = weight[1] * groups if transposed else first

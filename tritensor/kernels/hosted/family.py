@@ -70,7 +70,7 @@ class Hosted(Operator):
                 explain(
                     f"{self.name} is computed on the host, for tensors on {call.device} as well",
                     "it has no kernel; each call waits for its operands and copies them and the results",
-                    remedy="cuda.transfers() counts the copies; call it on .cpu() tensors to keep the results there",
+                    remedy="call it on .cpu() tensors to keep the results there; cuda.transfers() counts the copies",
                 ),
                 HostComputationWarning,
             )

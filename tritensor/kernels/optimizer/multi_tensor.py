@@ -422,7 +422,7 @@ def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
             raise ShapeError(
                 explain(
                     f"The size of {name} {tuple(tensor.shape)} must match the size of param {tuple(param.shape)}",
-                    remedy="the state belongs to a parameter of another shape: make a new optimizer",
+                    remedy="make a new optimizer: the state belongs to a parameter of another shape",
                 )
             )
     check_writable(param)

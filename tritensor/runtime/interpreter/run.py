@@ -130,7 +130,7 @@ def _check_memory(name: str, spans: list[Span], memory: Callable[[int, int], obj
                     explain(
                         f"CUDA error: an illegal memory access was encountered in {name}",
                         f"the memory of {span.label} was given back before the kernel ran",
-                        remedy="tell memory that another stream's work uses it with Buffer.record_stream",
+                        remedy="call Buffer.record_stream for memory that another stream's work uses",
                     )
                 ) from error
 

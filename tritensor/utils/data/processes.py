@@ -281,8 +281,7 @@ class Processes(Pool):
             return explain(
                 f"DataLoader worker (pid {process.pid}) is killed by signal: {known}.",
                 f"{name} of {len(self._workers)} ended by {signal.Signals(-status).name}",
-                remedy="Linux kills what uses too much memory: try fewer workers, a smaller prefetch_factor or smaller "
-                "batches"
+                remedy="try fewer workers, a smaller prefetch_factor or smaller batches: Linux kills large processes"
                 if killed
                 else "run the same dataset with num_workers=0 to see where it ends",
             )
