@@ -14,12 +14,13 @@ CHECK := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 HAS_TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("triton") is None)'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types tests format docs site-test links clean
+.PHONY: help demo test lint stubs types tests format docs site-test links clean
 
 help:
 	@echo "make demo       train on real digits on the CPU, then on a simulated CUDA device"
 	@echo "make test       lint, type-check and test, as continuous integration does"
 	@echo "make lint | types | tests       one of the three"
+	@echo "make stubs      write the type stubs anew, as the two that read them do"
 	@echo "make format     format the code, sort the imports, write the type stubs anew"
 	@echo "make docs       run what the documentation shows and build it as a site, into build/docs"
 	@echo "make site-test  look at the site in Chromium"
@@ -70,16 +71,19 @@ lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/dev.installed
+stubs: $(VENV)/dev.installed
+	$(BIN)/python -m tools.generate --stubs
+
+types: stubs
 	$(BIN)/mypy
 
-tests: $(VENV)/dev.installed
+tests: stubs
 	$(BIN)/python -m pytest -q --numprocesses auto
 
 format: $(VENV)/dev.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/python -m tools.generate
+	$(BIN)/python -m tools.generate # the stubs, and the page of differences
 
 $(VENV)/docs.installed: pyproject.toml | $(BIN)/python
 	@echo "Installing tritensor with what its site needs"
@@ -104,3 +108,4 @@ links: $(VENV)/docs.installed
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks docs/operators docs/reference docs/benchmarks
+	find tritensor -name "*.pyi" -delete

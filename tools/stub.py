@@ -406,7 +406,7 @@ def names() -> str:
             home = _home(public.PACKAGE[name])
             assert home is not None, name
             lines.append(f"from {home[0].removeprefix('tritensor')} import {home[1]} as {name}")
-        elif inspect.ismodule(getattr(tritensor, name)):
+        elif name in tritensor._LATER or inspect.ismodule(getattr(tritensor, name)):  # some need an extra
             lines.append(f"from . import {name} as {name}")
         elif name in tritensor._FROM:
             lines.append(f"from .{tritensor._FROM[name]} import {name} as {name}")
