@@ -71,50 +71,11 @@ _FROM = {
     "vmap": "func",
 }
 
-__all__ = [
-    "__version__",
-    "accelerator",
-    "amp",
-    "array_api",
-    "autograd",
-    "backends",
-    "compile",
-    "compiler",
-    "cpu",
-    "cuda",
-    "distributed",
-    "distributions",
-    "e",
-    "fft",
-    "func",
-    "functional",
-    "hub",
-    "inf",
-    "jit",
-    "linalg",
-    "load",
-    "masked",
-    "multiprocessing",
-    "nan",
-    "newaxis",
-    "nn",
-    "onnx",
-    "optim",
-    "pi",
-    "plot",
-    "random",
-    "return_types",
-    "save",
-    "serialization",
-    "settings",
-    "signal",
-    "special",
-    "testing",
-    "utils",
-    "version",
-    "vision",
-    "vmap",
-]
+__all__ = ["__version__", "accelerator", "amp", "array_api", "autograd", "backends", "compile", "compiler", "cpu"]
+__all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "linalg"]
+__all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "pi", "plot", "random"]
+__all__ += ["return_types", "save", "serialization", "settings", "signal", "special", "testing", "utils", "version"]
+__all__ += ["vision", "vmap"]
 __all__ = sorted([*__all__, *_PACKAGE])
 
 

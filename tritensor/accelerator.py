@@ -20,26 +20,10 @@ from .cuda import (
 from .errors import DeviceError, explain
 from .types.devices import device as Device
 
-__all__ = [
-    "current_accelerator",
-    "current_device_idx",
-    "current_device_index",
-    "current_stream",
-    "device_count",
-    "device_index",
-    "empty_cache",
-    "is_available",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-    "reset_peak_memory_stats",
-    "set_device_idx",
-    "set_device_index",
-    "set_stream",
-    "synchronize",
-]
+__all__ = ["current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count"]
+__all__ += ["device_index", "empty_cache", "is_available", "max_memory_allocated", "max_memory_reserved"]
+__all__ += ["memory_allocated", "memory_reserved", "memory_stats", "reset_peak_memory_stats", "set_device_idx"]
+__all__ += ["set_device_index", "set_stream", "synchronize"]
 
 
 def _there() -> None:

@@ -28,33 +28,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = [
-    "ArgumentError",
-    "AutogradError",
-    "BoundsError",
-    "CheckpointError",
-    "DatasetError",
-    "DeviceError",
-    "DeviceMismatchError",
-    "DistError",
-    "DivisionError",
-    "DtypeError",
-    "ExchangeError",
-    "HostComputationWarning",
-    "InterfaceError",
-    "KernelError",
-    "KernelMemoryError",
-    "KernelMismatchError",
-    "LinAlgError",
-    "NumberError",
-    "OutOfMemoryError",
-    "RangeError",
-    "ShapeError",
-    "TritensorError",
-    "UnsupportedError",
-    "explain",
-    "warn",
-]
+__all__ = ["ArgumentError", "AutogradError", "BoundsError", "CheckpointError", "DatasetError", "DeviceError"]
+__all__ += ["DeviceMismatchError", "DistError", "DivisionError", "DtypeError", "ExchangeError"]
+__all__ += ["HostComputationWarning", "InterfaceError", "KernelError", "KernelMemoryError", "KernelMismatchError"]
+__all__ += ["LinAlgError", "NumberError", "OutOfMemoryError", "RangeError", "ShapeError", "TritensorError"]
+__all__ += ["UnsupportedError", "explain", "warn"]
 
 
 class TritensorError(Exception):

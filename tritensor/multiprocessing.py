@@ -14,17 +14,8 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "ProcessContext",
-    "ProcessException",
-    "ProcessExitedException",
-    "ProcessRaisedException",
-    "get_all_sharing_strategies",
-    "get_sharing_strategy",
-    "set_sharing_strategy",
-    "spawn",
-    "start_processes",
-]
+__all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException"]
+__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
 __all__ += _python.__all__
 
 _STRATEGIES = {"file_descriptor", "file_system"}

@@ -24,8 +24,6 @@ from . import settings
 from .drivers import active, doctor, simulate
 from .types.devices import device as Device
 
-__all__ = ["parse_devices"]
-
 
 def parse_devices(text: str) -> list[str]:
     """The parts of "cpu,sim:2,cuda", checked.

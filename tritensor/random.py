@@ -25,23 +25,6 @@ from .operators.generators import (
     set_rng_state,
 )
 
-__all__ = [
-    "Generator",
-    "bernoulli",
-    "default_generator",
-    "fork_rng",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "multinomial",
-    "normal",
-    "rand",
-    "rand_like",
-    "randint",
-    "randint_like",
-    "randn",
-    "randn_like",
-    "randperm",
-    "seed",
-    "set_rng_state",
-]
+__all__ = ["Generator", "bernoulli", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed"]
+__all__ += ["multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"]
+__all__ += ["seed", "set_rng_state"]

@@ -15,18 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "Setting",
-    "block",
-    "cache_dir",
-    "check",
-    "debug",
-    "grid_order",
-    "sanitize",
-    "simulate_compiled",
-    "simulate_cuda",
-    "simulate_late",
-]
+__all__ = ["Setting", "block", "cache_dir", "check", "debug", "grid_order", "sanitize", "simulate_compiled"]
+__all__ += ["simulate_cuda", "simulate_late"]
 
 T = TypeVar("T")
 

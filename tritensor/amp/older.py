@@ -9,8 +9,6 @@ from ..types.dtypes import dtype as _dtype
 from .autocast_mode import autocast
 from .grad_scaler import GradScaler
 
-__all__ = ["deprecated", "older"]
-
 
 def deprecated(kind: str, name: str) -> None:
     """Warn of an older name, and say the newer one."""

@@ -18,22 +18,8 @@ from .mode import (
 from .tape import Gradient as GradientPlan  # its public name
 from .tape import Node, Slot, record
 
-__all__ = [
-    "GradientPlan",
-    "Handle",
-    "Node",
-    "Slot",
-    "backward",
-    "enable_grad",
-    "grad",
-    "inference_mode",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "no_grad",
-    "record",
-    "recording",
-    "set_grad_enabled",
-]
+__all__ = ["GradientPlan", "Handle", "Node", "Slot", "backward", "enable_grad", "grad", "inference_mode"]
+__all__ += ["is_grad_enabled", "is_inference_mode_enabled", "no_grad", "record", "recording", "set_grad_enabled"]
 
 # Defined in `tritensor.operators.function`, which imports tensors and sets these names when it is imported.
 Function: Any

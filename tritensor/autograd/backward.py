@@ -14,8 +14,6 @@ from .levels import in_all, levels_of
 from .mode import set_grad_enabled
 from .tape import propagate
 
-__all__ = ["Handle", "backward", "grad"]
-
 _stack: Any = None
 
 

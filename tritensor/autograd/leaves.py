@@ -17,8 +17,6 @@ from ..ground.locks import lock
 from ..memory.array import owns_all
 from ..types.formats import contiguous_format
 
-__all__ = ["accumulate", "add_to_leaf", "as_tensors", "finish", "sum_of", "through_hook"]
-
 # Set by tritensor.tensor: makes a tensor over an array. Between nodes whose gradients are arithmetic, gradients are
 # plain arrays, which saves 0.3 us a node; hooks, other nodes and leaves get tensors.
 wrap: Any = None

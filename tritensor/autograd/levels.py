@@ -20,23 +20,6 @@ from . import leaves
 from .mode import no_grad, recording
 from .tape import Gradient, Node, record, views_on
 
-__all__ = [
-    "alias",
-    "aligned",
-    "below",
-    "enter",
-    "enter_dual",
-    "followed",
-    "in_all",
-    "innermost",
-    "leave",
-    "levels_of",
-    "lifted_to",
-    "primal_of",
-    "tangent_of",
-    "write",
-]
-
 Tensor = Any
 
 

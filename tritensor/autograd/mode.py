@@ -14,18 +14,6 @@ from typing import Any, Self, TypeVar, overload
 from ..errors import ArgumentError
 from ..ground.public import public
 
-__all__ = [
-    "PASS_MODES",
-    "PassMode",
-    "enable_grad",
-    "inference_mode",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "no_grad",
-    "recording",
-    "set_grad_enabled",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

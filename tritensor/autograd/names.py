@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["node_name", "overload"]
-
 # Operators that have another name here than in PyTorch, or are one of its operators with other arguments.
 _PYTORCH = {
     "absolute_error": "Abs",

@@ -15,8 +15,6 @@ from typing import Any
 from ..ground.locks import lock
 from ..types import dtypes
 
-__all__ = ["casts", "current", "state", "turn", "watching", "within", "without_casts"]
-
 
 class _Casts:
     """In `on`, the number of types of devices for which autocast is on and of watches, added up over all threads."""

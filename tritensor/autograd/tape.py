@@ -28,8 +28,6 @@ from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
 from .mode import PASS_MODES, PassMode, recording
 from .precision import casts, state, without_casts
 
-__all__ = ["NOWHERE", "Gradient", "Node", "Slot", "propagate", "record", "unrecorded_view", "views_on"]
-
 next_age = count(1).__next__
 _FREED: Any = ("freed",)
 

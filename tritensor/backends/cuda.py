@@ -9,18 +9,8 @@ from typing import Any
 from ..functional.attention.attention import ENABLED
 from ..kernels.matmul import precision
 
-__all__ = [
-    "MatmulSwitches",
-    "cudnn_sdp_enabled",
-    "enable_cudnn_sdp",
-    "enable_flash_sdp",
-    "enable_math_sdp",
-    "enable_mem_efficient_sdp",
-    "flash_sdp_enabled",
-    "math_sdp_enabled",
-    "matmul",
-    "mem_efficient_sdp_enabled",
-]
+__all__ = ["MatmulSwitches", "cudnn_sdp_enabled", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp"]
+__all__ += ["enable_mem_efficient_sdp", "flash_sdp_enabled", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled"]
 
 
 class MatmulSwitches:

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["flags", "is_available", "version"]
-
 enabled, benchmark, benchmark_limit, deterministic, allow_tf32 = True, False, 10, False, True
 
 

@@ -17,43 +17,13 @@ from ..tensors import Tensor
 from ..types import devices
 from ..types.devices import ordinal
 
-__all__ = [
-    "can_device_access_peer",
-    "current_device",
-    "current_stream",
-    "default_stream",
-    "device",
-    "device_count",
-    "empty_cache",
-    "get_device_capability",
-    "get_device_name",
-    "get_device_properties",
-    "get_per_process_memory_fraction",
-    "get_rng_state",
-    "get_rng_state_all",
-    "initial_seed",
-    "is_available",
-    "is_bf16_supported",
-    "manual_seed",
-    "manual_seed_all",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "mem_get_info",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-    "memory_summary",
-    "reset_peak_memory_stats",
-    "seed",
-    "seed_all",
-    "set_device",
-    "set_per_process_memory_fraction",
-    "set_rng_state",
-    "set_rng_state_all",
-    "set_stream",
-    "stream",
-    "synchronize",
-]
+__all__ = ["can_device_access_peer", "current_device", "current_stream", "default_stream", "device", "device_count"]
+__all__ += ["empty_cache", "get_device_capability", "get_device_name", "get_device_properties"]
+__all__ += ["get_per_process_memory_fraction", "get_rng_state", "get_rng_state_all", "initial_seed", "is_available"]
+__all__ += ["is_bf16_supported", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved"]
+__all__ += ["mem_get_info", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary"]
+__all__ += ["reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_per_process_memory_fraction"]
+__all__ += ["set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize"]
 
 
 # -- devices

@@ -36,31 +36,10 @@ from .process_group import (
 )
 from .reduce_op import ReduceOp
 
-__all__ = [
-    "DistError",
-    "ProcessGroup",
-    "ReduceOp",
-    "Work",
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_reduce",
-    "barrier",
-    "broadcast",
-    "destroy_process_group",
-    "get_backend",
-    "get_node_local_rank",
-    "get_rank",
-    "get_world_size",
-    "group",
-    "init_process_group",
-    "is_available",
-    "is_initialized",
-    "is_mpi_available",
-    "is_nccl_available",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-]
+__all__ = ["DistError", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce"]
+__all__ += ["barrier", "broadcast", "destroy_process_group", "get_backend", "get_node_local_rank", "get_rank"]
+__all__ += ["get_world_size", "group", "init_process_group", "is_available", "is_initialized", "is_mpi_available"]
+__all__ += ["is_nccl_available", "reduce", "reduce_scatter", "reduce_scatter_tensor"]
 
 
 def is_available() -> bool:

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from ..autograd.tape import inside_package
 from ..errors import DistError, explain
 
-__all__ = ["MESSAGE_SIZE", "Call", "compare"]
-
 # Bytes of a text. All are sent in messages of one size, because exchanging sizes first would double the cost.
 MESSAGE_SIZE = 512
 _BETWEEN = "\x1f"

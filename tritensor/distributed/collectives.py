@@ -18,17 +18,6 @@ from .checks import Call
 from .process_group import ProcessGroup, Work, default_group
 from .reduce_op import ReduceOp
 
-__all__ = [
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_reduce",
-    "barrier",
-    "broadcast",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-]
-
 
 def _check_tensor(operator: str, name: str, x: Any) -> None:
     if not isinstance(x, Tensor):

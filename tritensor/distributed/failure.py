@@ -20,8 +20,6 @@ import traceback
 from types import TracebackType
 from typing import Any, Protocol
 
-__all__ = ["arm", "last_words", "launched", "say", "unwatch", "watch"]
-
 
 class Group(Protocol):
     """The methods of a process group that this file calls."""

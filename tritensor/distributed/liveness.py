@@ -32,8 +32,6 @@ from typing import NamedTuple
 
 from .failure import last_words
 
-__all__ = ["Ending", "Links", "complete", "release"]
-
 # A rank is linked to so many before and after it, which bounds the open files on a machine with hundreds of ranks.
 _NEIGHBOURS = 8
 # How long the others of a machine may take to link, and how long a process may take to end after its sockets.

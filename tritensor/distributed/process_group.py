@@ -17,20 +17,6 @@ from ..errors import DistError, explain
 from . import checks, failure, liveness
 from .backends import open_backend
 
-__all__ = [
-    "ProcessGroup",
-    "Work",
-    "default_group",
-    "destroy_process_group",
-    "get_backend",
-    "get_node_local_rank",
-    "get_rank",
-    "get_world_size",
-    "group",
-    "init_process_group",
-    "is_initialized",
-]
-
 _HALF_AN_HOUR = timedelta(minutes=30)
 # How a waiting process polls: for 10 ms it only yields the core between polls, then it sleeps for 50 us, growing to 1
 # ms. Two processes on two cores sum 38 kB in 60 us by yielding and in 1.4 ms by sleeping alone (MPI takes several

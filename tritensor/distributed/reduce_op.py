@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["ReduceOp"]
-
 
 class ReduceOp(Enum):
     """The operations by which a reduction combines values.

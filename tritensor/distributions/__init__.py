@@ -29,44 +29,9 @@ from .transforms import (
     Transform,
 )
 
-__all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ComposeTransform",
-    "Dirichlet",
-    "Distribution",
-    "ExpTransform",
-    "Exponential",
-    "Gamma",
-    "Geometric",
-    "Gumbel",
-    "HalfNormal",
-    "Independent",
-    "Laplace",
-    "LogNormal",
-    "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "Normal",
-    "OneHotCategorical",
-    "Poisson",
-    "PowerTransform",
-    "SigmoidTransform",
-    "StudentT",
-    "TanhTransform",
-    "Transform",
-    "TransformedDistribution",
-    "Uniform",
-    "Weibull",
-    "constraints",
-    "kl",
-    "kl_divergence",
-    "register_kl",
-    "transforms",
-]
+__all__ = ["AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2"]
+__all__ += ["ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric"]
+__all__ += ["Gumbel", "HalfNormal", "Independent", "Laplace", "LogNormal", "MixtureSameFamily", "Multinomial"]
+__all__ += ["MultivariateNormal", "Normal", "OneHotCategorical", "Poisson", "PowerTransform", "SigmoidTransform"]
+__all__ += ["StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "Weibull", "constraints"]
+__all__ += ["kl", "kl_divergence", "register_kl", "transforms"]

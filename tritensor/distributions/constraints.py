@@ -6,32 +6,10 @@ from typing import Any
 
 from ..tensors import Tensor
 
-__all__ = [
-    "Constraint",
-    "MixtureSameFamilyConstraint",
-    "boolean",
-    "dependent",
-    "greater_than",
-    "greater_than_eq",
-    "half_open_interval",
-    "independent",
-    "integer_interval",
-    "interval",
-    "is_dependent",
-    "less_than",
-    "lower_cholesky",
-    "multinomial",
-    "nonnegative",
-    "nonnegative_integer",
-    "one_hot",
-    "positive",
-    "positive_definite",
-    "positive_integer",
-    "real",
-    "real_vector",
-    "simplex",
-    "unit_interval",
-]
+__all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "dependent", "greater_than", "greater_than_eq"]
+__all__ += ["half_open_interval", "independent", "integer_interval", "interval", "is_dependent", "less_than"]
+__all__ += ["lower_cholesky", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive"]
+__all__ += ["positive_definite", "positive_integer", "real", "real_vector", "simplex", "unit_interval"]
 
 
 class Constraint:

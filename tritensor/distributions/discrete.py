@@ -21,8 +21,6 @@ from ..types.dtypes import finfo
 from . import constraints
 from .distribution import Distribution, Weighted, broadcast_all, stated, tiny
 
-__all__ = ["Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "OneHotCategorical", "Poisson"]
-
 
 class _Binary(Weighted):
     """By one probability for each of the batch."""

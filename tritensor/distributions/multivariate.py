@@ -18,8 +18,6 @@ from . import constraints
 from .continuous import standard_gamma
 from .distribution import Distribution, broadcast_all, lazy, stated
 
-__all__ = ["Beta", "Dirichlet", "MultivariateNormal"]
-
 
 class Dirichlet(Distribution):
     """The Dirichlet distribution: shares that add up to 1, gamma numbers of rate 1 over their sum."""

@@ -16,16 +16,8 @@ from ..types.size import Size
 from . import constraints
 from .distribution import broadcast_all, sum_rightmost
 
-__all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "ComposeTransform",
-    "ExpTransform",
-    "PowerTransform",
-    "SigmoidTransform",
-    "TanhTransform",
-    "Transform",
-]
+__all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "PowerTransform", "SigmoidTransform"]
+__all__ += ["TanhTransform", "Transform"]
 
 
 class Transform:

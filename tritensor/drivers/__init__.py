@@ -8,20 +8,13 @@ looks for a driver.
 
 from __future__ import annotations
 
-from .driver import Driver
-from .protocol import DeviceProperties, OutOfRoom
-from .selection import active, count, doctor, require, simulate
-from .streams import Event, Stream
-
-__all__ = [
-    "DeviceProperties",
-    "Driver",
-    "Event",
-    "OutOfRoom",
-    "Stream",
-    "active",
-    "count",
-    "doctor",
-    "require",
-    "simulate",
-]
+from .driver import Driver as Driver
+from .protocol import DeviceProperties as DeviceProperties
+from .protocol import OutOfRoom as OutOfRoom
+from .selection import active as active
+from .selection import count as count
+from .selection import doctor as doctor
+from .selection import require as require
+from .selection import simulate as simulate
+from .streams import Event as Event
+from .streams import Stream as Stream

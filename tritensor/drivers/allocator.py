@@ -21,18 +21,6 @@ from ..errors import DeviceError, OutOfMemoryError, explain
 from ..types import devices
 from .protocol import AbstractDriver, OutOfRoom
 
-__all__ = [
-    "DIRECT",
-    "Arena",
-    "Block",
-    "Heap",
-    "PinnedBlock",
-    "PinnedPool",
-    "is_pinned",
-    "readable",
-    "round_size",
-]
-
 # Pinned sources above this size are not copied to other pinned memory first: that takes 100 us a MiB.
 DIRECT = 1 << 20
 _SMALL = 1 << 20

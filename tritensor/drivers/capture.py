@@ -12,8 +12,6 @@ from .allocator import Arena, Block, Heap
 from .protocol import AbstractDriver
 from .streams import Stream
 
-__all__ = ["Capture", "Pool", "capturing"]
-
 
 class Pool(Arena):
     """The memory of one or more graphs. Its `queue` is that of the last replay, or `source` after a capture.

@@ -17,8 +17,6 @@ from .ptx.memory import Memory
 from .ptx.parse import Kernel, parse
 from .simulator import Queue, Simulator
 
-__all__ = ["CompiledSimulator"]
-
 
 class CompiledSimulator(CompilingDriver, Simulator):
     """The driver of simulated devices that run PTX.

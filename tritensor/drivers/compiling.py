@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from .loading import Compiled, KernelSource, LaunchRequest, Loaded, Target
     from .streams import Stream
 
-__all__ = ["CompilingDriver"]
-
 _T = TypeVar("_T")
 
 

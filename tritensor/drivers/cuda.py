@@ -25,8 +25,6 @@ from .driver import CONTEXT_LOST, FATAL, Driver
 from .protocol import DeviceProperties, OutOfRoom
 from .streams import Stream
 
-__all__ = ["CudaDriver", "find"]
-
 NO_DRIVER = "Found no NVIDIA driver on your system."
 _OUT_OF_MEMORY, _NO_DEVICE, _NOT_READY = 2, 100, 600
 _UNTIMED, _ORDINAL = 2, 9  # an event that notes no time, which costs less; the attribute of an address

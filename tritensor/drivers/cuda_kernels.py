@@ -10,8 +10,6 @@ from .compiling import CompilingDriver
 from .driver import CONTEXT_LOST, FATAL
 from .loading import Compiled, KernelSource, Loaded, Target
 
-__all__ = ["CudaKernels"]
-
 # Dynamic shared memory that a kernel may use unless its limit is raised.
 _SHARED = 48 << 10
 _WARP = 32

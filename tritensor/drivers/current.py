@@ -14,8 +14,6 @@ from typing import Any
 
 from ..types.devices import current_index, set_current_index
 
-__all__ = ["FIRST_SEED", "Seeds", "entered", "seeds", "use", "used"]
-
 #: the drivers of the running code, outermost first; `selection.active` is the last of them
 used: ContextVar[tuple[Any, ...]] = ContextVar("tritensor.drivers.used", default=())
 #: the drivers that any thread or task is in, once for each `use`; for errors

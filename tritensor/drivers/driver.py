@@ -15,8 +15,6 @@ from .current import Seeds, seeds
 from .protocol import AbstractDriver
 from .streams import Stream
 
-__all__ = ["CONTEXT_LOST", "FATAL", "Driver"]
-
 # After one of these errors the device can no longer be used by this process.
 FATAL = (
     *("ILLEGAL_ADDRESS", "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC", "ASSERT"),

@@ -11,8 +11,6 @@ from typing import Any
 
 from .current import used
 
-__all__ = ["Entry", "Ledger", "call_site", "note", "transfers"]
-
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _open: list[Ledger] = []
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Compiled", "KernelSource", "LaunchRequest", "Loaded", "Target"]
-
 #: A backend of Triton and its name for the architecture: ("cuda", 90), ("hip", "gfx942").
 Target = tuple[str, int | str]
 

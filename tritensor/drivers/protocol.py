@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-__all__ = ["AbstractDriver", "DeviceProperties", "OutOfRoom"]
-
 
 class OutOfRoom(Exception):
     """A driver has no memory left: the heap frees its caches, tries again, raises OutOfMemoryError if that fails."""

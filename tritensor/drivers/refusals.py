@@ -10,8 +10,6 @@ from ..errors import DeviceError, explain
 from . import ledger
 from .protocol import AbstractDriver
 
-__all__ = ["NO_READING", "NO_SENDING", "NO_WAITING", "ONE_DEVICE", "ONE_STREAM", "refuse", "refused_by"]
-
 # For each kind of operation the fact and the remedy of its error.
 NO_WAITING = (
     "captured work has not run when the host would wait for it",

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from .loading import LaunchRequest
     from .streams import Stream
 
-__all__ = ["Mark", "Queue", "Simulator", "parse_memory"]
-
 _UNITS = {
     "": 1,
     "B": 1,

@@ -12,8 +12,6 @@ from .allocator import Arena
 from .protocol import AbstractDriver
 from .refusals import NO_WAITING, ONE_STREAM, refused_by
 
-__all__ = ["Event", "Stream", "find_driver_with"]
-
 # Returns the driver in use, for streams and events that are made without one.
 _in_use: Callable[[], AbstractDriver]
 

@@ -13,16 +13,5 @@ from .modules import functional_call, stack_module_state
 from .reverse import grad, grad_and_value, jacrev, vjp
 from .vmap import vmap
 
-__all__ = [
-    "functional_call",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "stack_module_state",
-    "vjp",
-    "vmap",
-]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize"]
+__all__ += ["stack_module_state", "vjp", "vmap"]

@@ -17,8 +17,6 @@ from .reverse import Recorded, basis, chosen, jacrev, only_tensors, refuse_compl
 from .trees import Spec, flatten, tree_map, unflatten
 from .vmap import vmap
 
-__all__ = ["hessian", "jacfwd", "jvp", "linearize"]
-
 _WORDS = "jvp(f, primals, tangents)"
 
 

@@ -9,8 +9,6 @@ from ..errors import AutogradError
 from ..functional.views.joining import stack
 from ..tensors import Tensor
 
-__all__ = ["functional_call", "stack_module_state"]
-
 _MISSING: Any = object()
 
 

@@ -22,9 +22,6 @@ from ..tensors import Tensor
 from .trees import Spec, flatten, tree_map, unflatten
 from .vmap import vmap
 
-__all__ = ["grad", "grad_and_value", "jacrev", "vjp"]
-
-
 # ---- arguments ------------------------------------------------------------------------------------------------------
 
 

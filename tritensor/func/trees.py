@@ -6,8 +6,6 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Spec", "broadcast", "flatten", "tree_map", "unflatten"]
-
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = (list, tuple, deque)
 

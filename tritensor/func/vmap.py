@@ -14,8 +14,6 @@ from ..operators.generators import get_rng_state, set_rng_state
 from ..tensors import Tensor
 from .trees import Spec, broadcast, flatten, tree_map, unflatten
 
-__all__ = ["vmap"]
-
 
 def _name(function: Any) -> str:
     if isinstance(function, functools.partial):

@@ -10,23 +10,6 @@ from typing import Any
 from ..errors import ArgumentError, OutOfMemoryError, ShapeError, TritensorError, explain, warn
 from .public import guards_of, publish
 
-__all__ = [
-    "UNBOUND",
-    "UNEXPECTED",
-    "check_flag",
-    "check_number",
-    "check_tensor",
-    "check_tensors",
-    "number_in",
-    "number_of",
-    "older_order",
-    "refuse_misuse",
-    "repeated",
-    "shown_options",
-    "whole",
-    "wrong_type",
-]
-
 publish("OutOfMemoryError", OutOfMemoryError, functional=False)
 
 # What Python and NumPy raise where an argument is of a kind that a function does not look for.

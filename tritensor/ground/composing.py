@@ -9,11 +9,6 @@ from typing import Any
 
 from .public import public
 
-__all__ = [
-    "compose",
-    "declare",
-]
-
 
 @cache
 def _compiled(text: str) -> Any:

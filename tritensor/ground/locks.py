@@ -12,8 +12,6 @@ import threading
 import weakref
 from typing import Any
 
-__all__ = ["lock"]
-
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 

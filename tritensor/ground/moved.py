@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["answer_to_former_names"]
-
 _PACKAGE = __name__.partition(".")[0]
 _FUNCTIONAL = f"{_PACKAGE}.functional"
 # Modules that stood at the top of the package, by the folder in which they are.

@@ -14,20 +14,6 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-__all__ = [
-    "FUNCTIONAL",
-    "PACKAGE",
-    "SPECIAL",
-    "ShownSignature",
-    "casts_of",
-    "guards_of",
-    "load_modules",
-    "method",
-    "methods_of",
-    "public",
-    "publish",
-]
-
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 Member = TypeVar("Member")
 

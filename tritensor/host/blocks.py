@@ -17,8 +17,6 @@ import numpy as np
 from ..types import layout
 from .threads import in_pieces
 
-__all__ = ["in_blocks", "is_turned"]
-
 # Elements of a block: gelu of 4 M float32 takes 19.6, 13.7, 9.7, 6.2, 6.4 and 8.4 ms on two threads with blocks of
 # 2^15 to 2^20, since threads take the interpreter's lock from each other between two passes; 9 to 11 on one.
 _SIZE = 1 << 18

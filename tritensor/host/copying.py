@@ -13,17 +13,6 @@ import numpy as np
 
 from .blocks import in_blocks, is_turned
 
-__all__ = [
-    "LARGE",
-    "cast",
-    "converted",
-    "copied",
-    "copy_into",
-    "from_float32",
-    "in_rows",
-    "to_float32",
-]
-
 # From this many elements on, copying in blocks takes less time than NumPy's one call.
 LARGE = 1 << 18
 

@@ -17,8 +17,6 @@ import numpy as np
 from ..errors import DtypeError, NumberError, explain
 from ..types import dtypes
 
-__all__ = ["converted", "element", "holder", "representable", "rounded", "signed", "single", "wrapped"]
-
 # By NumPy's dtype, as Python integers: the smallest and the largest element.
 _LIMITS = {
     kind.numpy: (int(limits.min), int(limits.max))

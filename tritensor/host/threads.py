@@ -31,17 +31,6 @@ from ..ground.public import public
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
-__all__ = [
-    "ALONE",
-    "blas_on_one_thread",
-    "compute_alone",
-    "dot",
-    "get_num_threads",
-    "in_pieces",
-    "quietly",
-    "set_num_threads",
-]
-
 _MOST = 1024  # threads: a number above this is a mistake, and would only use up memory
 
 

@@ -10,8 +10,6 @@ from ..runtime.source import device_function
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["collapse_dims", "in_units", "offset_of", "unit_of"]
-
 
 def collapse_dims(
     shape: Sequence[int], strides_list: Sequence[Sequence[int]]

@@ -14,8 +14,6 @@ from .. import settings
 if TYPE_CHECKING:
     from ..memory.array import DeviceArray
 
-__all__ = ["block_size", "forced_block", "forced_tile", "power_of_two"]
-
 
 def block_size(array: DeviceArray, compiled: int, *, interpreted: int | None = None, count: int | None = None) -> int:
     """Elements per program on the device of an array.

@@ -17,8 +17,6 @@ from ..memory.array import DeviceArray
 from ..memory.lifted import Batched
 from ..tensors import Tensor, wrap
 
-__all__ = ["Bounds", "alike", "beyond", "bounds_at_host", "bounds_of", "operator", "places_along", "within"]
-
 Bounds = tuple[int, int]
 T = TypeVar("T", bound=Tensor)
 # The host reads this many in 0.4 ms, which is half of what it takes to copy them.

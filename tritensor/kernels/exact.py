@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["quotient", "root"]
-
 
 @device_function
 def quotient(x, y):

@@ -17,8 +17,6 @@ from ..operators import copy_into, registry
 from ..runtime.call import Call, refuse_complex
 from ..types import dtypes
 
-__all__ = ["as_complex", "as_real", "in_dtype", "is_complex", "launch_by_parts", "launch_product", "movable", "parts"]
-
 _INT64 = np.dtype(np.int64)
 
 

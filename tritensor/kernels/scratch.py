@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ones", "scratch"]
-
 # Larger arrays are not kept; those of a piece are smaller, unless its only row is longer.
 _MOST = 4 << 20
 

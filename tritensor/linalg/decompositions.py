@@ -23,8 +23,6 @@ from ..types import dtypes
 from .matrices import Matrices, adjoint, check, failing, identity, on_diagonal, unit_lower
 from .triangular import solved, substituted
 
-__all__ = ["cholesky", "eig", "eigh", "geqrf", "ldl", "ldl_solve", "lu", "permutation", "qr", "svd"]
-
 _WANTS = ": Expected a floating point or complex tensor as input. Got {}"
 _PHASE = (
     "The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The specified loss function "

@@ -23,25 +23,8 @@ from .matrices import adjoint as _adjoint
 from .matrices import check, check_info, check_matrices, identity, unit_lower
 from .triangular import substituted
 
-__all__ = [
-    "cholesky",
-    "cholesky_ex",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "householder_product",
-    "ldl_factor",
-    "ldl_factor_ex",
-    "ldl_solve",
-    "lu",
-    "lu_factor",
-    "lu_factor_ex",
-    "lu_solve",
-    "qr",
-    "svd",
-    "svdvals",
-]
+__all__ = ["cholesky", "cholesky_ex", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "ldl_factor"]
+__all__ += ["ldl_factor_ex", "ldl_solve", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "qr", "svd", "svdvals"]
 
 NOT_POSITIVE = (
     "The factorization could not be completed because the input is not positive-definite (the leading minor of order "

@@ -17,18 +17,6 @@ from ..kernels.triangular.family import OfFactors, Triangular
 from ..types import dtypes
 from .matrices import Matrices, adjoint, failing
 
-__all__ = [
-    "cholesky_solved",
-    "det",
-    "inverse",
-    "least_squares",
-    "pseudoinverse",
-    "rank",
-    "slogdet",
-    "solution",
-    "substituted",
-]
-
 _WANTS = ": Expected a floating point or complex tensor as input. Got {}"
 _OF_SINGULAR_VALUES = "This function doesn't handle types other than float and double"
 INFO = dtypes.int32

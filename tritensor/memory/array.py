@@ -19,8 +19,6 @@ from ..types import devices, layout
 if TYPE_CHECKING:
     from ..types.devices import device as Device
 
-__all__ = ["DeviceArray", "Form", "form_of", "form_of_new", "out_of_bounds", "owns_all"]
-
 
 class DeviceArray:
     """An array in device memory, with `numpy.ndarray`'s names for its views; strides and offset count elements.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..drivers.protocol import AbstractDriver
     from ..types.devices import device as Device
 
-__all__ = ["Buffer", "empty", "new"]
-
 
 class Buffer:
     """Memory of one device. When the last reference goes, the block returns to the arena of the stream it came from."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..drivers.protocol import AbstractDriver
     from ..types.devices import device as Device
 
-__all__ = ["constant", "copy_across", "copy_into", "from_host", "pin", "ready", "to_host"]
-
 # Copies are split into pieces of this size, so that the host fills one while the device reads the previous one.
 CHUNK = 4 << 20
 

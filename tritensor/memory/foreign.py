@@ -26,8 +26,6 @@ from ..types.size import MOST_DIMS
 from .array import DeviceArray
 from .buffer import Buffer
 
-__all__ = ["CUDA", "HOST", "MAX_VERSION", "Capsule", "array_over", "capsule_of", "reachable", "shared", "taken"]
-
 Capsule = type(np.empty(0).__dlpack__())
 # Before NumPy 2.1 there are only capsules without version and flags.
 MAX_VERSION = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else None

@@ -19,8 +19,6 @@ from ..errors import ShapeError, UnsupportedError, explain
 from ..types import devices
 from .array import DeviceArray
 
-__all__ = ["Batched", "Dual", "Level", "Lifted", "device_of", "open_levels", "opened"]
-
 _number = count(1).__next__
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..drivers.allocator import PinnedBlock
     from ..drivers.protocol import AbstractDriver
 
-__all__ = ["PendingArray", "PinnedSource"]
-
 
 class PinnedSource:
     """Pinned memory that copies to devices read. It is kept until they are done, even after its last user is gone."""

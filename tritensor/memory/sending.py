@@ -21,8 +21,6 @@ from .array import DeviceArray
 from .copies import ready
 from .pending import PendingArray, PinnedSource
 
-__all__ = ["can_be_sent", "send"]
-
 
 def can_be_sent(x: Any) -> bool:
     """True if the memory of the tensor `x` is pinned, large enough for this to pay, and referenced by no other object:

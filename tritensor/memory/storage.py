@@ -13,8 +13,6 @@ from ..types import layout
 from .array import DeviceArray, out_of_bounds
 from .copies import copy_across
 
-__all__ = ["all_bytes", "copy_with_storage", "flat_bytes", "owner_of", "strided_in_memory"]
-
 
 def owner_of(data: np.ndarray) -> np.ndarray:
     """The outermost array of the memory that `data` views."""

@@ -11,8 +11,6 @@ from ..tensors import Tensor
 from ..tensors.printing import aligned
 from .conversion import unregistered
 
-__all__ = ["Audit", "Entry", "audit"]
-
 
 @dataclass(frozen=True)
 class Entry:

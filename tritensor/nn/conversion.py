@@ -13,8 +13,6 @@ from ..types import formats
 from ..types.devices import resolve
 from .tree import ModuleTree
 
-__all__ = ["convert", "converter", "parse", "tensors_in", "unregistered", "warn_unregistered"]
-
 Change = Callable[[Tensor], Tensor]
 
 

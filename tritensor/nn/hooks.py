@@ -12,8 +12,6 @@ from ..errors import warn
 from ..tensors import Tensor, wrap
 from ..utils.hooks import RemovableHandle
 
-__all__ = ["call_with_hooks", "register"]
-
 
 def register(
     table: OrderedDict[int, Any], hook: Any, prepend: bool = False, also: Sequence[OrderedDict[int, Any]] = ()

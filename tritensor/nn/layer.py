@@ -14,8 +14,6 @@ from . import init
 from .module import Module
 from .parameter import Parameter
 
-__all__ = ["Layer", "OfRank", "add_parameters", "declared", "one_and_zero"]
-
 Kind = TypeVar("Kind", bound="Layer")
 _Parameter = inspect.Parameter
 

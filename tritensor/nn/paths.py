@@ -18,8 +18,6 @@ from ..memory.array import DeviceArray
 from ..tensors import Tensor
 from .conversion import tensors_in
 
-__all__ = ["parameter_path", "remember"]
-
 _living: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _KINDS = {"_parameters": "parameter", "_buffers": "buffer"}
 

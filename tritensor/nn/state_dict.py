@@ -12,8 +12,6 @@ from ..tensors import Tensor
 from .lazy import Uninitialized
 from .parameter import Parameter
 
-__all__ = ["EXTRA_STATE", "check_own", "load", "save_own"]
-
 EXTRA_STATE = "_extra_state"
 
 # A change that has passed its check; it is made after the whole state dict has been checked. It returns a function that

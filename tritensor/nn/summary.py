@@ -21,8 +21,6 @@ from ..tensors.notebook import preformatted
 from ..tensors.printing import aligned
 from ..types.dtypes import int64
 
-__all__ = ["Row", "Summary", "module_html", "summarize"]
-
 _PRODUCTS = {"attention", "convolution", "matmul", "recurrent"}  # families of operators
 _TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _MOST_SHAPES = 4  # of which each may be one of integers alone

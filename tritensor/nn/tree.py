@@ -9,8 +9,6 @@ from typing import Any, Self
 from ..tensors import Tensor
 from .parameter import Buffer, Parameter
 
-__all__ = ["GivesWay", "ModuleTree", "typename"]
-
 # The three tables of a module; a name is in one of them at most.
 _TABLES = ("_parameters", "_buffers", "_modules")
 

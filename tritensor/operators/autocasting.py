@@ -25,8 +25,6 @@ from ..ground.public import casts_of, public
 from ..tensors import Tensor, tensors_in
 from ..types import devices, dtypes
 
-__all__ = ["LISTS", "autocast", "cast", "casting", "eligible", "is_autocast_available", "listed"]
-
 _LOWER, _FLOAT32, _WIDEST, _APART, _BANNED = "lower", "float32", "widest", "apart", "banned"
 
 # Names that PyTorch's lists do not have are in brackets below: our operators for those that they have, and functions

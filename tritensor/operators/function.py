@@ -23,8 +23,6 @@ from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 from .operator import copy_into
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
-
 
 class FunctionCtx:
     """The context that `forward` passes to `backward`.

@@ -20,19 +20,6 @@ from ..memory.array import DeviceArray, form_of_new
 from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 
-__all__ = [
-    "Generator",
-    "default_generator",
-    "draw_from",
-    "fork_rng",
-    "generator_of",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "seed",
-    "set_rng_state",
-]
-
 
 @public(functional=False)
 class Generator:

@@ -11,8 +11,6 @@ from .. import autograd
 from ..errors import explain
 from ..tensors import Tensor, wrap
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
-
 
 class GradcheckError(RuntimeError):
     """An analytical gradient that differs from the finite difference."""

@@ -31,8 +31,6 @@ from ..types import dtypes, layout
 from . import lifting
 from .operator import copy_into
 
-__all__ = ["OverlapError", "check_history", "check_writable", "in_place", "in_place_form", "is_itself", "write"]
-
 
 class OverlapError(ShapeError):
     """Several elements of a tensor that is to be written share memory."""

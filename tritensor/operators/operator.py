@@ -44,23 +44,8 @@ from ..types import devices, dtypes
 from .autocasting import cast, listed
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 
-__all__ = [
-    "ANY",
-    "COMPARISON",
-    "FLOAT",
-    "INTEGRAL",
-    "NUMERIC",
-    "ORDER",
-    "REAL",
-    "REAL_FLOAT",
-    "Number",
-    "Operator",
-    "OperatorGradient",
-    "Rule",
-    "compute_dtype",
-    "copy_into",
-    "registry",
-]
+__all__ = ["ANY", "COMPARISON", "FLOAT", "INTEGRAL", "NUMERIC", "ORDER", "REAL", "REAL_FLOAT", "Number", "Operator"]
+__all__ += ["OperatorGradient", "Rule", "compute_dtype", "copy_into", "registry"]
 
 ndarray = np.ndarray
 _getframe = sys._getframe

@@ -36,8 +36,6 @@ from ..types import dtypes, formats, layout
 from .inplace import check_writable, write
 from .operator import copy_into
 
-__all__ = ["COMPUTED", "ELEMENTWISE", "JOINED", "MADE", "SAME", "SCATTERED", "SELECTED", "Into", "into", "takes_out"]
-
 _RESIZED = (
     "An output with one or more elements was resized since it had shape {had}, which does not match the required "
     "output shape {needed}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "

@@ -19,41 +19,6 @@ from ..types import dtypes
 if TYPE_CHECKING:
     from ..runtime.call import Call
 
-__all__ = [
-    "ANY",
-    "BOUNDED",
-    "CHOSEN",
-    "COMPARISON",
-    "FLOAT",
-    "FLOATING",
-    "INTEGRAL",
-    "LOGIC",
-    "NUMERIC",
-    "ORDER",
-    "REAL",
-    "REAL_FLOAT",
-    "SUMS",
-    "Choice",
-    "Floating",
-    "FloatingOnly",
-    "Logic",
-    "Magnitude",
-    "NoBooleans",
-    "Number",
-    "Places",
-    "Power",
-    "Quotient",
-    "Rectified",
-    "Rule",
-    "Scaled",
-    "Square",
-    "Truth",
-    "Widening",
-    "compute_dtype",
-    "is_half",
-    "one_dtype",
-]
-
 Number = (bool, int, float, complex, np.number, np.bool_)
 _NO_ARRAY = (*Number, type(None))
 

@@ -26,8 +26,6 @@ from ..tensors import Tensor, wrap
 from ..types.dtypes import float32
 from .optimizer import Optimizer, new_state, no_numbers
 
-__all__ = ["Declared", "Ruled", "check_rate", "declared", "pair"]
-
 Kind = TypeVar("Kind", bound="type[Declared]")
 _Parameter = inspect.Parameter
 _DATA, _GRADIENT = attrgetter("_data"), attrgetter("_grad")

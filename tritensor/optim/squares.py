@@ -11,8 +11,6 @@ from ..kernels.optimizer import rules
 from ..tensors import Tensor
 from .ruled import Ruled, declared
 
-__all__ = ["Adadelta", "Adagrad", "RMSprop"]
-
 
 @declared(rules.adadelta_numbers, rules.adadelta)
 class Adadelta(Ruled):

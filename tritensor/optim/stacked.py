@@ -24,8 +24,6 @@ from ..types.dtypes import bfloat16, finfo
 from .optimizer import new_state
 from .ruled import Declared, check_rate, declared
 
-__all__ = ["Adafactor", "Muon"]
-
 
 class Stacked(Declared):
     """Base of these optimizers; a subclass begins a parameter's state, and makes the step of a stack.

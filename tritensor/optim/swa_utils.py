@@ -22,15 +22,8 @@ from ..types.dtypes import int64
 from .lr_scheduler.base import LRScheduler, each_group
 from .optimizer import Optimizer
 
-__all__ = [
-    "SWALR",
-    "AveragedModel",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
-    "update_bn",
-]
+__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn"]
+__all__ += ["update_bn"]
 
 Average = Callable[[Tensor, Tensor, Any], Tensor]
 Averages = Callable[[list[Tensor], list[Tensor], Any], None]

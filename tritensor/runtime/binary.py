@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-__all__ = ["Usage", "usage"]
-
 # An entry of `.nv.info`: a format, an attribute, and a length or value; format 4 is followed by that many bytes, of
 # these two attributes the number of a symbol and a count.
 _SIZED, _FRAME_SIZE, _REGISTERS = 4, 0x11, 0x2F

@@ -12,8 +12,6 @@ from ..types import devices, dtypes
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Call", "Operator", "refuse_complex"]
-
 
 class Operator(Protocol):
     """The part of `tritensor.operators.Operator` that is used to launch, repeat, check and time it."""

@@ -25,8 +25,6 @@ from .call import Call
 if TYPE_CHECKING:
     from .call import Operator
 
-__all__ = ["compare_with_reference", "mismatch", "tolerance"]
-
 # Largest error allowed, relative to the expected value and absolute: a few roundings of the dtype. The root-mean-square
 # error may be half of that, because a kernel that is wrong in a few places only has a large
 # maximum and one that is slightly wrong everywhere has a large mean.

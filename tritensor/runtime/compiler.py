@@ -28,8 +28,6 @@ from ..types import dtypes
 from .binary import usage
 from .source import DeviceFunction, Kernel, rebuild
 
-__all__ = ["CompiledFacts", "compile_ahead", "compile_kernel", "compiled_from"]
-
 # Triton's name for the machine code, by backend.
 _BINARY = {"cuda": "cubin", "hip": "hsaco"}
 

@@ -31,8 +31,6 @@ from ..drivers.loading import Compiled, Target
 from ..types import dtypes
 from .source import Kernel, _Function, names_in
 
-__all__ = ["load", "path_of", "store"]
-
 _MAGIC = b"tritensor kernel 1\n"
 
 

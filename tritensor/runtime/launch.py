@@ -23,17 +23,8 @@ from .needs_triton import needs_triton
 from .program import Program, find, specialise
 from .source import DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
 
-__all__ = [
-    "DeviceFunction",
-    "Float64",
-    "Int64",
-    "Kernel",
-    "as_number",
-    "compile_ahead",
-    "device_function",
-    "kernel",
-    "launch",
-]
+__all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "as_number", "compile_ahead", "device_function", "kernel"]
+__all__ += ["launch"]
 
 
 # Names, and rows with one device array for each name.

@@ -22,8 +22,6 @@ from . import program
 if TYPE_CHECKING:
     from .call import Call
 
-__all__ = ["duration", "logged", "peak_bandwidth", "peak_flops", "scaled"]
-
 # Operations (a fused multiply-add counts as two) per multiprocessor and clock, by compute capability: in float32, and
 # in half precision on the tensor cores.
 _PER_CLOCK = {

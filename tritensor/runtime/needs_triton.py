@@ -7,8 +7,6 @@ from types import ModuleType
 
 from ..errors import DeviceError, explain
 
-__all__ = ["needs_triton"]
-
 
 def needs_triton(module: str, name: str) -> ModuleType:
     """A module of this package that imports Triton; `name` is the operator that needs it.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ..drivers.allocator import Block
     from ..drivers.loading import Compiled, Loaded, Target
 
-__all__ = ["Program", "Source", "find", "float_bits", "pointers", "specialise"]
-
 _I32, _I32_16, _I32_1 = ("i32", None), ("i32", 16), ("i32", 1)
 _I64, _I64_16, _U64 = ("i64", None), ("i64", 16), ("u64", None)
 _FP32, _FP64 = ("fp32", None), ("fp64", None)

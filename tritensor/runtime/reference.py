@@ -12,8 +12,6 @@ from ..host.threads import quietly
 if TYPE_CHECKING:
     from .call import Call
 
-__all__ = ["metadata_of", "numbers_of", "with_casts"]
-
 ndarray = np.ndarray
 _NUMBERS = (bool, int, float, complex, np.generic)
 

@@ -27,8 +27,6 @@ from ..types import devices, dtypes
 from .call import Call, Operator
 from .program import Program, float_bits, watchers
 
-__all__ = ["INTO", "Replay", "Step", "active", "begin", "converter", "key_of", "stop", "table"]
-
 ndarray = np.ndarray
 _tables: list[dict[Any, Replay | None]] = []
 

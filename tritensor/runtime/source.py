@@ -19,8 +19,6 @@ from ..errors import KernelError, explain
 from ..host.scalars import signed
 from ..types import dtypes
 
-__all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "as_number", "device_function", "kernel"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

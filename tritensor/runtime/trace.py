@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..drivers import Stream
     from .call import Call
 
-__all__ = ["Trace", "traced"]
-
 # Replays kept for one operator: bounded, because combinations may change with every step.
 _MOST = 4096
 

@@ -12,8 +12,6 @@ from .. import cuda, settings
 from ..drivers import active
 from ..drivers import doctor as missing
 
-__all__ = ["main", "report"]
-
 _PACKAGES = ("numpy", "ml_dtypes", "safetensors", "tqdm", "triton", "cuda-core", "cuda-bindings")
 
 

@@ -23,8 +23,6 @@ from typing import Any
 
 from ..errors import explain
 
-__all__ = ["ROOTS", "VERSION", "Facade", "Missing", "MissingName", "install", "module_for", "tolerant_lines"]
-
 ROOTS = {"torch": "tritensor", "torchvision": "tritensor.vision"}
 # The release whose behaviour is followed; programs compare `torch.__version__` with the releases that they need.
 VERSION = {"torch": "2.13.0+tritensor", "torchvision": "0.28.0+tritensor"}

@@ -11,8 +11,6 @@ from ..cuda.profiling import CARDS, card, profile
 from ..drivers import simulate
 from .run import execute, parsed
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Run a program as `python -m tritensor run` would, on one simulated device that runs compiled kernels, and print

@@ -18,8 +18,6 @@ from ..drivers import require
 from ..errors import DeviceError
 from . import names
 
-__all__ = ["execute", "main", "parsed"]
-
 _SHIMS = Path(__file__).parent / "shims"
 _OF_PYTHON = (str(Path(__file__).parent), "<frozen runpy>", runpy.__file__)
 _SHOWN = 25  # functions of a profile

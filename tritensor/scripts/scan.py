@@ -24,8 +24,6 @@ from tqdm import tqdm
 from ..tensors import Tensor
 from . import names
 
-__all__ = ["Found", "main", "scan"]
-
 _MOST_PLACES = 5
 
 

@@ -21,8 +21,6 @@ from .geometry import LARGEST
 from .malformed import Malformed
 from .numpy_objects import is_one_of
 
-__all__ = ["ALLOWED", "Global", "Refused", "find_global", "set_state"]
-
 
 @dataclass(frozen=True, slots=True)
 class Global:

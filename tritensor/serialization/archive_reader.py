@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from .malformed import Malformed
 from .source import TRUNCATED, Source
 
-__all__ = ["ArchiveReader", "Entry"]
-
 LIMIT = 0xFFFFFFFF
 KNOWN_FLAGS = 0x0808  # CRC and sizes after the data; name in UTF-8
 NOT_AN_ARCHIVE = "PytorchStreamReader failed reading zip archive: "

@@ -12,8 +12,6 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["ALIGNMENT", "ArchiveWriter"]
-
 ALIGNMENT = 64
 LIMIT = 0xFFFFFFFF  # a field that holds this is meant to be looked up in its 64-bit extension
 UTF8, DESCRIPTOR = 0x0800, 0x0008  # flag bits: name in UTF-8; CRC and sizes follow the data

@@ -13,8 +13,6 @@ from typing import BinaryIO
 from ..errors import explain
 from .temporaries import create_temporary, remove_abandoned
 
-__all__ = ["atomic_file"]
-
 
 @contextmanager
 def atomic_file(path: str | bytes | os.PathLike[str]) -> Iterator[BinaryIO]:

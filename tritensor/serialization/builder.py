@@ -9,8 +9,6 @@ from ..types.dtypes import dtype
 from .geometry import LARGEST, check_geometry
 from .malformed import Malformed
 
-__all__ = ["Builder", "Claims", "StorageRecord", "StorageType", "StorageView", "StoredTensor"]
-
 
 @dataclass(frozen=True, slots=True)
 class StorageType:

@@ -15,8 +15,6 @@ from .malformed import Malformed
 from .source import Source
 from .unpickler import Unpickler
 
-__all__ = ["Checkpoint", "StorageReader", "ZipCheckpoint"]
-
 
 class Checkpoint(ABC):
     """A checkpoint file: `read_object` first, then its storages with `open_storage`."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from .malformed import Malformed
 
-__all__ = ["LARGEST", "check_geometry"]
-
 MOST_DIMENSIONS = 64  # as many as NumPy has
 LARGEST = 2**63 - 1
 

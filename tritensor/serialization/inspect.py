@@ -23,8 +23,6 @@ from .safetensors_files import is_safetensors_name, read_header
 from .source import open_source
 from .temporaries import remove_abandoned
 
-__all__ = ["inspect", "main"]
-
 WIDEST_NAME = 60
 LONGEST_NAME = 1000  # a path of names is not kept longer, or the paths could take far more memory than the file
 _CONTAINERS = (dict, list, tuple, set, frozenset)

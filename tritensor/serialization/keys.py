@@ -13,8 +13,6 @@ from ..types.devices import device
 from ..types.dtypes import dtype
 from .malformed import Malformed
 
-__all__ = ["KeyCheck"]
-
 SIMPLE = (str, bytes, float, bool, type(None), dtype, device)  # their hashes are seeded, or collide a few times at most
 MOST_PARTS = 1000
 MOST_COLLISIONS = 32

@@ -12,8 +12,6 @@ from .malformed import Malformed
 from .source import TRUNCATED, Source
 from .unpickler import Unpickler
 
-__all__ = ["LegacyCheckpoint"]
-
 MAGIC_NUMBER, PROTOCOL_VERSION = 0x1950A86A20F9469CFC6C, 1001
 
 

@@ -12,8 +12,6 @@ from ..types import devices
 from .builder import StorageRecord
 from .malformed import CallersError, Malformed
 
-__all__ = ["StorageHandle", "restorer"]
-
 
 class StorageHandle:
     """The argument of a callable `map_location` for a storage, and its result.

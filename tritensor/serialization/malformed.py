@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from ..errors import CheckpointError, OutOfMemoryError, explain
 
-__all__ = ["CallersError", "Malformed", "refusing"]
-
 
 class Malformed(Exception):
     """Something in a checkpoint that is damaged or refused.

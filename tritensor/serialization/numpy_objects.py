@@ -11,8 +11,6 @@ import numpy as np
 
 from .malformed import Malformed
 
-__all__ = ["CALLABLE", "TYPES", "is_plain", "set_state"]
-
 # Kind and width of the dtypes whose elements are plain bytes: numbers, booleans, text and bytes of fixed length.
 _CODE = re.compile(r"[?biufcSU][0-9]{0,9}")
 EXTENSIONS = {"ml_dtypes.bfloat16": np.dtype(ml_dtypes.bfloat16)}

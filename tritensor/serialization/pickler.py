@@ -24,8 +24,6 @@ from .malformed import Malformed
 from .storages import SavedStorage, SavedTensor, view_storage
 from .tree import DEEPEST
 
-__all__ = ["Pickler"]
-
 # The path of a value in the object that is being saved: (the path of its container, its key or index there).
 Place = tuple[Any, Any] | None
 Children = Iterator[tuple[Any, Place]]

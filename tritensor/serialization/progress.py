@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Progress"]
-
 SHOWN_FROM = 256 * 2**20  # bytes; below, reading takes well under a second
 
 

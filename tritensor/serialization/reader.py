@@ -14,8 +14,6 @@ from .safetensors_files import is_safetensors_name, load_safetensors
 from .source import Source, open_source
 from .tensors import TensorBuilder
 
-__all__ = ["load", "open_checkpoint", "source_name"]
-
 
 def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True, mmap: bool | None = None

@@ -23,8 +23,6 @@ from .malformed import CallersError, Malformed
 from .progress import Progress
 from .storages import contiguous_host
 
-__all__ = ["is_safetensors_name", "load_safetensors", "read_header", "save_safetensors"]
-
 NAMES = {
     "BOOL": "bool",
     "U8": "uint8",

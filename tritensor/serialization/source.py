@@ -14,8 +14,6 @@ from typing import Any
 from .malformed import Malformed
 from .progress import Progress
 
-__all__ = ["CHUNK", "Source", "open_source"]
-
 # Large enough that a read call costs little compared with the copy, small enough for the level-2 cache, where the CRC
 # is computed.
 CHUNK = 1 << 20

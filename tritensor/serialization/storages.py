@@ -14,8 +14,6 @@ from ..nn.parameter import Parameter
 from ..tensors import Tensor
 from ..types import dtypes
 
-__all__ = ["SavedStorage", "SavedTensor", "contiguous_host", "view_storage"]
-
 STAGING = 16 * 2**20  # bytes on the host at a time while a storage comes from a device
 
 

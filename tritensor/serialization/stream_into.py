@@ -19,8 +19,6 @@ from .safetensors_files import is_safetensors_name
 from .source import open_source
 from .tensors import read_storage, resolve, view_of
 
-__all__ = ["load_into"]
-
 
 def load_into(model: Any, f: Any, *, strict: bool = True) -> Any:
     """Load the state dict in a file into `model`, whose parameters keep their memory, device and dtype.

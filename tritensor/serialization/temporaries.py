@@ -20,8 +20,6 @@ from contextlib import suppress
 from functools import cache
 from typing import BinaryIO
 
-__all__ = ["create_temporary", "remove_abandoned"]
-
 UNTOUCHED = 3600.0  # seconds
 LONGEST = 40  # characters of the target's name; most systems take 255 bytes, and a character may have four
 ATTEMPTS = 10

@@ -18,8 +18,6 @@ from .builder import Builder, StorageRecord, StoredTensor
 from .checkpoint import Checkpoint
 from .malformed import Malformed
 
-__all__ = ["TensorBuilder", "read_storage", "resolve", "view_of"]
-
 U1 = np.dtype(np.uint8)
 STAGING = 16 * 2**20  # bytes of pinned host memory through which a storage goes to a device
 

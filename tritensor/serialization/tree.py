@@ -10,8 +10,6 @@ from .builder import StorageType, StorageView
 from .malformed import Malformed
 from .numpy_objects import TypeName
 
-__all__ = ["DEEPEST", "check_tree"]
-
 # PyTorch's own writer stops at Python's recursion limit, which is this number.
 DEEPEST = 1000
 NO_VALUES = (Global, StorageType, StorageView, TypeName)

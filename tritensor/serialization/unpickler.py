@@ -23,8 +23,6 @@ from .keys import KeyCheck
 from .malformed import CallersError, Malformed
 from .tree import check_tree
 
-__all__ = ["Unpickler"]
-
 CONTAINERS = (list, tuple, dict, set, frozenset)
 DICTS = (dict, OrderedDict, Counter)
 # Bytes of Python objects that any file may make, beyond ten times its size: the smallest objects, such as an empty

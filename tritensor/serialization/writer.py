@@ -17,8 +17,6 @@ from .safetensors_files import is_safetensors_name, save_safetensors
 from .storages import SavedStorage
 from .unpickler import Unpickler
 
-__all__ = ["save"]
-
 # Only a pickle larger than this can exceed the limit of `load` on small objects: at most 30 bytes of them are counted
 # for each byte of pickle, and ten bytes for each byte and 64 MB are allowed.
 REHEARSED_FROM = 3 * 2**20

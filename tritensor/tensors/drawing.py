@@ -13,8 +13,6 @@ from ..errors import AutogradError, explain
 from .notebook import preformatted
 from .tensor import tensors_in
 
-__all__ = ["Graph", "plot"]
-
 _COLOURS = {"output": "#c5e8b7", "leaf": "#bcd9f5", "saved": "#ffd8a8", "step": "#e6e6e6"}
 _DRAWN = 500  # nodes; notebooks show larger graphs as text, because dot takes longer than a reader waits
 

@@ -20,8 +20,6 @@ from ..types import dtypes
 if TYPE_CHECKING:
     Tensor = Any  # the class that this is a part of, which imports this file
 
-__all__ = ["History", "follow"]
-
 
 class History:
     """The part of Tensor that is about gradients."""

@@ -15,8 +15,6 @@ from ..memory.lifted import Batched, Lifted
 from ..memory.pending import PendingArray
 from ..types import dtypes
 
-__all__ = ["HostAccess"]
-
 ndarray = np.ndarray
 
 

@@ -19,8 +19,6 @@ from ..memory.lifted import Lifted
 from ..types import dtypes
 from .printing import elements_text, format_tensor, history_of, options
 
-__all__ = ["preformatted", "tensor_html"]
-
 _MOST = 1 << 16
 _NAN, _INFINITE = (214, 39, 40), (255, 152, 0)  # their colours in pictures
 

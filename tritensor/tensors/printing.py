@@ -14,8 +14,6 @@ from ..ground.public import public
 from ..memory.lifted import Batched
 from ..types import dtypes
 
-__all__ = ["aligned", "elements_text", "format_tensor", "history_of", "options", "set_printoptions"]
-
 
 class _Options:
     precision = 4

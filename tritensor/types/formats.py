@@ -13,25 +13,6 @@ from ..errors import ArgumentError, ShapeError, explain
 from ..ground.public import public, publish
 from . import layout
 
-__all__ = [
-    "Layout",
-    "channels_last",
-    "channels_last_3d",
-    "check",
-    "contiguous_format",
-    "follows",
-    "is_dense",
-    "memory_format",
-    "memory_order",
-    "overlaps",
-    "packed",
-    "preserve_format",
-    "preserved",
-    "strided",
-    "strides_of",
-    "suggested",
-]
-
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
 

@@ -16,28 +16,6 @@ from ..errors import ArgumentError, RangeError, ShapeError, explain
 from ..ground.arguments import whole
 from .size import check_extents, check_rank
 
-__all__ = [
-    "NotViewable",
-    "broadcast_shapes",
-    "broadcast_strides",
-    "check_shape",
-    "collapse",
-    "contiguous_strides",
-    "index",
-    "infer_shape",
-    "integers",
-    "invert",
-    "is_contiguous",
-    "normalize_dim",
-    "normalize_dims",
-    "normalize_index",
-    "permutation",
-    "permute",
-    "reshape_strides",
-    "reshaped",
-    "span",
-]
-
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
 

@@ -13,13 +13,6 @@ from typing import Any, SupportsIndex, overload
 from ..errors import ArgumentError, ShapeError, explain
 from ..ground.public import public
 
-__all__ = [
-    "MOST_DIMS",
-    "Size",
-    "check_extents",
-    "check_rank",
-]
-
 
 @public(functional=False)
 class Size(tuple[int, ...]):

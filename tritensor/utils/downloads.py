@@ -7,8 +7,6 @@ import re
 import urllib.error
 import urllib.request
 
-__all__ = ["receive"]
-
 TIMEOUT = 30.0  # seconds without a byte
 
 

@@ -13,19 +13,8 @@ from .. import nn
 from ..errors import explain
 from ..tensors import Tensor
 
-__all__ = [
-    "VGG",
-    "AlexNet",
-    "MobileNetV2",
-    "ResNet",
-    "alexnet",
-    "mobilenet_v2",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "vgg11",
-    "vgg16",
-]
+__all__ = ["VGG", "AlexNet", "MobileNetV2", "ResNet", "alexnet", "mobilenet_v2", "resnet18", "resnet34", "resnet50"]
+__all__ += ["vgg11", "vgg16"]
 
 Norm = Callable[[int], nn.Module]
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from ...errors import ArgumentError, explain
 
-__all__ = ["CARDS", "Card", "Generation", "card"]
-
 
 @dataclass(frozen=True)
 class Generation:

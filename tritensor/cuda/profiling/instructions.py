@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 
-__all__ = ["CLASSES", "by_class", "class_of", "matrix_work", "operations", "slots"]
-
 CLASSES = (
     *("integer", "float16", "float32", "float64", "special", "conversion", "move"),
     *("global", "shared", "local", "matrix", "shuffle", "control", "barrier"),

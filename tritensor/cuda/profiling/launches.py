@@ -19,8 +19,6 @@ from ...runtime.binary import usage
 from .cards import Card, Generation
 from .instructions import by_class, class_of, matrix_work, operations, slots
 
-__all__ = ["Launch", "Prediction", "occupancy", "predict"]
-
 _WARP, _SECTOR = 32, 32
 # NVIDIA, "Getting Started with CUDA Graphs": kernels of 2.9 us that are launched one after the other take 3.8 us each.
 _LAUNCH = 0.9e-6

@@ -18,8 +18,6 @@ from . import report
 from .cards import card as card_of
 from .launches import Launch
 
-__all__ = ["profile"]
-
 _SLOW = 0.05  # seconds that a launch takes, from which on one that is alike is not run again when sampling
 
 

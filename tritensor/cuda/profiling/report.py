@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .cards import Card
     from .launches import Launch
 
-__all__ = ["by_kernel", "roofline", "table", "trace"]
-
 _HEADING = ["kernel", "launches", "bytes", "flops", "coalescing", "registers", "spilled", "occupancy"]
 _HEADING += ["predicted", "bound"]
 

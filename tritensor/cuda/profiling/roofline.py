@@ -8,8 +8,6 @@ from typing import Any
 
 from ...errors import DeviceError, explain
 
-__all__ = ["draw"]
-
 OURS, THEIRS, GROUND = "#2563eb", "#9ca3af", "#374151"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from ...drivers import active
 
-__all__ = ["Backend", "is_mpi_available", "is_nccl_available", "open_backend"]
-
 # Every backend is an MpiBackend: the one for nccl sends CUDA tensors by NCCL, and everything else by MPI too.
 Backend = Any
 

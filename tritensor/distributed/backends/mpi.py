@@ -27,8 +27,6 @@ from ..failure import launched
 from ..liveness import complete, release
 from ..reduce_op import ReduceOp
 
-__all__ = ["MpiBackend", "Operation"]
-
 _MPI_OPERATORS = {
     ReduceOp.SUM: "SUM",
     ReduceOp.AVG: "SUM",

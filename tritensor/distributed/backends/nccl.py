@@ -24,8 +24,6 @@ from ...types import devices
 from ..reduce_op import ReduceOp
 from .mpi import MpiBackend
 
-__all__ = ["NcclBackend"]
-
 _NCCL_OPERATORS = {
     ReduceOp.SUM: "SUM",
     ReduceOp.AVG: "AVG",

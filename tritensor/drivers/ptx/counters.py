@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Counters"]
-
 Mask = np.ndarray | None
 
 _WARP, _SECTOR, _BANKS = 32, 32, 32

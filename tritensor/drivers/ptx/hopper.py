@@ -18,8 +18,6 @@ from .state import Machine, Mask
 from .table import Step, instruction, source
 from .values import TYPES, Type
 
-__all__ = ["Groups", "number_of", "offsets", "swizzled"]
-
 Array = np.ndarray
 Loads = Callable[[Machine], Callable[[Array], Array]]
 _GROUP = 128  # threads of a warpgroup

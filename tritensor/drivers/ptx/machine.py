@@ -20,8 +20,6 @@ from .parse import Block, Immediate, Instruction, Kernel, Name, Register, Vector
 from .state import Machine, Mask
 from .table import build
 
-__all__ = ["run"]
-
 #: Lanes in a chunk. Of a softmax 64 and 256 blocks of 128 threads are fastest; one takes 20 times as long a lane.
 _LANES = 1 << 15
 #: Bytes of shared memory in a chunk, which with what is known of each word takes three times as much.

@@ -19,8 +19,6 @@ from .state import Machine, Mask
 from .table import Step, instruction, place, source, unknown
 from .values import TYPES, Type
 
-__all__ = ["FORMATS", "fragment", "rows_of", "sized", "slots_of", "spread", "sums_of"]
-
 Array = np.ndarray
 
 

@@ -17,8 +17,6 @@ from .parse import Kernel
 from .state import Machine, Mask
 from .values import TYPES
 
-__all__ = ["WORDS", "Constants", "Local", "Memory", "Shared"]
-
 #: What an access of so many bytes is read as; a quarter of a warp's vector loads has complex numbers for elements.
 WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 _FIRST = 1 << 16  # nothing is mapped below

@@ -15,8 +15,6 @@ from typing import Any
 
 from ...errors import KernelError, explain
 
-__all__ = ["Address", "Block", "Immediate", "Instruction", "Kernel", "Name", "Operand", "Register", "Vector", "parse"]
-
 
 @dataclass(frozen=True, slots=True)
 class Register:

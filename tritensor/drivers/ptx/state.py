@@ -10,8 +10,6 @@ import numpy as np
 from ...errors import KernelError, KernelMemoryError, explain
 from .parse import Kernel
 
-__all__ = ["WARP", "Machine", "Mask"]
-
 WARP = 32
 #: The lanes that execute an instruction, broadcastable to (blocks, threads); None for all.
 Mask = np.ndarray | None

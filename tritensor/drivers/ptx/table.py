@@ -12,8 +12,6 @@ from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Regis
 from .state import WARP, Machine, Mask
 from .values import TYPES, Type, bits_of, perturb
 
-__all__ = ["Builder", "Step", "build", "instruction", "place", "source", "target", "unknown", "writes"]
-
 Step = Callable[[Machine, Mask], None]
 Builder = Callable[[Instruction, Kernel], Step]
 Array = np.ndarray

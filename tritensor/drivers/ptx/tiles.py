@@ -13,8 +13,6 @@ from .state import Machine, Mask
 from .table import Step, instruction, place, source, target, unknown
 from .values import TYPES
 
-__all__ = ["MAP"]
-
 Array = np.ndarray
 # ---- barriers in shared memory --------------------------------------------------------------------------------------
 

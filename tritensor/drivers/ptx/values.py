@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-__all__ = ["PACKED", "ROUNDINGS", "TYPES", "Type", "bits_of", "directed", "flush", "pairs", "perturb", "to_bfloat16"]
-
 Array = np.ndarray
 #: The type of the two halves of a register, by that of both.
 PACKED = {"bf16x2": "bf16", "f16x2": "f16", "s16x2": "s16", "u16x2": "u16"}

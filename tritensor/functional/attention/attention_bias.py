@@ -7,8 +7,6 @@ import enum
 from ...errors import ShapeError, explain, warn
 from ..creation.creation import ones
 
-__all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
-
 
 class CausalVariant(enum.IntEnum):
     """The corner of the scores that the triangle touches: query 0 sees key 0, or the last query sees the last key."""

@@ -16,8 +16,6 @@ from ...memory.array import DeviceArray
 from ...tensors import Tensor, wrap
 from ...types import devices, dtypes
 
-__all__ = ["from_dlpack", "of_cuda_array", "to_dlpack"]
-
 _taking = lock()  # of threads with the same capsule the second finds that it was consumed
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API; each contains those before it
 _TYPES = {entry.numpy.str: entry.numpy for entry in dtypes.ALL}  # bfloat16 is "<V2", as in PyTorch

@@ -12,12 +12,6 @@ from ...host.scalars import converted
 from ...tensors import Tensor
 from ...types import dtypes
 
-__all__ = [
-    "leaves",
-    "read",
-    "refusal",
-]
-
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray, Tensor)
 
 

@@ -17,8 +17,6 @@ from ...types import formats, layout
 
 PLAIN = frozenset((np.ndarray, DeviceArray))
 
-__all__ = ["lifted_as", "made_like", "new_strides", "options_like", "restrided", "turned"]
-
 
 def new_strides(x: Tensor, call: str, format: Any) -> tuple[int, ...] | None:
     """The strides of a new tensor like `x` in a memory format (None preserves them); None for the row-major order.

@@ -13,8 +13,6 @@ from ...types import devices, dtypes
 from ...types.size import Size
 from .creation import empty, tensor
 
-__all__ = ["OF_CUDA", "TensorType", "set_default_tensor_type"]
-
 
 class TensorType(type):
     """The class of `torch.LongTensor` and its like: tensors of one dtype on the CPU, or on CUDA devices.

@@ -17,8 +17,6 @@ from ...tensors import Tensor
 from ...types import dtypes
 from .creation import place
 
-__all__ = ["bartlett", "cosines", "kaiser"]
-
 
 def cosines(length: int, whole: int, weights: Sequence[float]) -> np.ndarray:
     """The sum of (-1)^k weights[k] cos(2 pi k n / whole) for n from 0 to `length` - 1."""

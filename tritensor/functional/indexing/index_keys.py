@@ -23,8 +23,6 @@ from ..views.joining import stack
 from ..views.views import basic_index
 from .search import nonzero
 
-__all__ = ["Places", "is_basic", "resolve", "stack_coordinates"]
-
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
 

@@ -19,8 +19,6 @@ from ...kernels.indexing.host import mesh
 from ...operators.inplace import OverlapError, check_writable
 from ...tensors import Tensor, wrap
 
-__all__ = ["join", "place", "read", "take", "write"]
-
 ndarray = np.ndarray
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 # numbers of which every floating dtype holds those of less than _MOST

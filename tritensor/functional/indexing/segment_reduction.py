@@ -16,8 +16,6 @@ from ...types import dtypes, layout
 from ..views.joining import cat
 from .scattering import scatter_reduce
 
-__all__ = ["nonzero_static", "segment_reduce"]
-
 _NAMES = {"max": "amax", "min": "amin"}
 _START = {"amax": -inf, "amin": inf, "prod": 1}
 

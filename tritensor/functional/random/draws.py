@@ -21,17 +21,15 @@ from ...ground.public import method, public
 from ...kernels.bounds import within
 from ...kernels.random import philox as kernels
 from ...kernels.random.bounds import between
-from ...operators.generators import (
-    Generator,
-    default_generator,
-    draw_from,
-    fork_rng,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    seed,
-    set_rng_state,
-)
+from ...operators.generators import Generator as Generator
+from ...operators.generators import default_generator as default_generator
+from ...operators.generators import draw_from
+from ...operators.generators import fork_rng as fork_rng
+from ...operators.generators import get_rng_state as get_rng_state
+from ...operators.generators import initial_seed as initial_seed
+from ...operators.generators import manual_seed as manual_seed
+from ...operators.generators import seed as seed
+from ...operators.generators import set_rng_state as set_rng_state
 from ...operators.inplace import check_writable, write
 from ...operators.outputs import MADE, Into, takes_out
 from ...tensors import Tensor
@@ -41,28 +39,6 @@ from ...types.layout import check_shape
 from ..creation import creation
 from ..creation.strides import made_like
 from ..views.complex_views import view_as_complex
-
-__all__ = [
-    "Generator",
-    "bernoulli",
-    "default_generator",
-    "fork_rng",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "multinomial",
-    "normal",
-    "rand",
-    "rand_like",
-    "randint",
-    "randint_like",
-    "randn",
-    "randn_like",
-    "randperm",
-    "seed",
-    "set_rng_state",
-]
-
 
 # The largest permutation whose numbers are sorted together with 40 random bits.
 _PACKED = 1 << 24

@@ -17,8 +17,6 @@ from ...types.formats import suggested
 from ..creation.creation import ones
 from ..elementwise.activations import dropout
 
-__all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
-
 # -scale * alpha of SELU: its value at minus infinity, from "Self-normalizing neural networks" (Klambauer, 2017).
 _LOWEST = -1.7580993408473766
 

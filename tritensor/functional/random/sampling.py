@@ -19,8 +19,6 @@ from ...types.layout import broadcast_shapes
 from ..creation import creation
 from .draws import floating, overwrite, rand, randn, wide
 
-__all__ = ["binomial", "poisson"]
-
 
 @method()
 def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:

@@ -14,8 +14,6 @@ from ...operators.rules import is_half
 from ...tensors import Tensor
 from ...types import dtypes, layout
 
-__all__ = ["check_norm_dtype", "matrix_norm", "singular_values"]
-
 _ORDERS = (1.0, -1.0, 2.0, -2.0, float("inf"), -float("inf"))
 
 

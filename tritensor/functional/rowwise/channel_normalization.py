@@ -19,8 +19,6 @@ from ...types import formats
 from ...types.dtypes import float32
 from ..window.filling import pad
 
-__all__ = ["track_statistics"]
-
 
 @public(package=False)
 def batch_norm(

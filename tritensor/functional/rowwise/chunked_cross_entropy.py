@@ -20,8 +20,6 @@ from ..matmul.linear_algebra import linear
 from ..views.joining import cat, stack
 from .losses import cross_entropy
 
-__all__ = ["rows_of_chunk"]
-
 _FEWEST = 64  # rows of a product: with fewer the weight is read for little work
 
 

@@ -15,7 +15,6 @@ from ...tensors import Tensor
 from ...types.dtypes import FLOATING
 from ...types.layout import broadcast_shapes
 
-__all__ = ["check_both", "check_floating", "loss", "reduced", "reduction_named", "reduction_of"]
 Formula = TypeVar("Formula", bound=Callable[..., Any])
 
 OTHER_SIZE = (

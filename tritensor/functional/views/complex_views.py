@@ -16,8 +16,6 @@ from ...types import dtypes
 from ..creation.likeness import zeros_like
 from .view_operators import View, _slice
 
-__all__ = ["imag", "real", "view_as_complex", "view_as_real"]
-
 
 @View
 def _view_as_real(array: Any) -> Any:

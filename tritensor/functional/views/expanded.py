@@ -20,8 +20,6 @@ from ..indexing.index_keys import Places
 from .joining import stack
 from .views import basic_index
 
-__all__ = ["collapsed", "form", "index_fill", "masked_fill", "put"]
-
 
 def collapsed(x: Tensor) -> tuple[Tensor, tuple[int, ...]]:
     """The view with one element of each expanded dimension, and these dimensions."""

@@ -26,7 +26,6 @@ from ...types import formats, layout
 from ..creation import ranges
 from ..indexing.quick_indexing import join
 
-__all__ = ["View", "copy_of", "renamed", "standing_alone", "view_registry"]
 ndarray = np.ndarray
 _new = object.__new__
 

@@ -15,8 +15,6 @@ from ...kernels.window.geometry import forward_size, same_padding, transposed_si
 from ...tensors import Tensor
 from ..matmul.linear_algebra import fused_activation
 
-__all__ = ["convolve", "convolve_transposed", "numbers"]
-
 
 def numbers(call: str, name: str, value: Any, count: int) -> tuple[int, ...]:
     """A number, or one for each dimension, as one for each."""

@@ -20,8 +20,6 @@ from ..creation.ranges import linspace
 from ..views.joining import stack
 from ..views.view_operators import standing_alone
 
-__all__ = ["affine_grid", "grid_sample"]
-
 _CHANGED = (
     "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
     "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."

@@ -11,16 +11,6 @@ from ...tensors import Tensor
 from ...types import layout
 from ...types.dtypes import FLOATING
 
-__all__ = [
-    "INDEXED",
-    "adaptive_size",
-    "check_dtype",
-    "floating",
-    "list_of",
-    "sizes_of",
-    "window_arguments",
-]
-
 Sizes = tuple[int, ...]
 _NUMBERS = {2: "two ints", 3: "three ints"}
 _AXES = "THW"

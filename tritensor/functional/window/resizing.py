@@ -19,8 +19,6 @@ from ...types import dtypes
 from ...types.formats import contiguous_format, suggested
 from ..views.view_operators import standing_alone
 
-__all__ = ["interpolate", "resized", "upsample", "upsample_bilinear", "upsample_nearest"]
-
 # The modes and the number of dimensions that they resize, 0 for any.
 _MODES = {"nearest": 0, "nearest-exact": 0, "area": 0, "linear": 1, "bilinear": 2, "bicubic": 2, "lanczos": 2}
 _MODES["trilinear"] = 3

@@ -9,8 +9,6 @@ from ...tensors import Tensor
 from ...types.formats import channels_last, contiguous_format, suggested
 from ..views.view_operators import standing_alone
 
-__all__ = ["channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
-
 
 @public()
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:

@@ -17,8 +17,6 @@ from ..creation.creation import place
 from ..views.complex_views import view_as_real
 from .filling import pad
 
-__all__ = ["istft", "stft"]
-
 _RECTANGLE = (
     "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other "
     "windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress "

@@ -22,8 +22,6 @@ from ...types import dtypes, layout
 from ..random.philox import dropout, dropout_numbers
 from .host import attend, attend_backward, batch_of, is_shared
 
-__all__ = ["Attention", "attention", "attention_backward", "composed"]
-
 Shape = tuple[int, ...]
 
 
@@ -153,6 +151,7 @@ attention_backward = Attention(
 
 
 def attention_weights(query: Any, key: Any, mask: Any, scale: float, diagonal: int | None) -> Any:
+    """The softmax of the scaled scores, with zeros where the mask or the diagonal hides a key."""
     # half of the factor each, as PyTorch, so that no node saves the caller's own tensors
     half = math.sqrt(abs(scale))
     scores = (query * math.copysign(half, scale)) @ (key * half).mT

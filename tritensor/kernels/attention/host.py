@@ -17,8 +17,6 @@ from ...types import layout
 from ..matmul.host import places
 from ..random.host import draw_dropout
 
-__all__ = ["attend", "attend_backward", "batch_of", "is_shared"]
-
 ndarray = np.ndarray
 # Scores of a block: 1 MB of float32.
 _SCORES = 1 << 18

@@ -22,8 +22,6 @@ from ..random.philox import in_order, philox_words, present
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["attention_kernel", "attention_keys_kernel"]
-
 
 @device_function
 def matrix(start, row, col, steps, row_mask, col_mask, ROWS: tl.constexpr, COLS: tl.constexpr):

@@ -20,8 +20,6 @@ from ..rowwise.kernel import contiguous
 from .host import batch_of, is_shared
 from .kernel import attention_kernel, attention_keys_kernel
 
-__all__ = ["TILES", "Tile", "launch_attention", "launch_backward"]
-
 
 class Tile(NamedTuple):
     """The numbers of a program: queries and keys at a time, warps and stages."""

@@ -6,8 +6,6 @@ import functools
 from pathlib import Path
 from typing import Any
 
-__all__ = ["tables"]
-
 _PATH = str(Path(__file__).with_suffix(".txt"))
 
 

@@ -41,8 +41,6 @@ from ...types import devices, dtypes, layout
 from . import host
 from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
 
-__all__ = ["Elementwise", "elementwise"]
-
 # dtypes in which NumPy gives the same results as PyTorch; half precision is computed in float32
 _DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.float16, dtypes.bfloat16))
 

@@ -18,8 +18,6 @@ from ...host.copying import cast, converted, from_float32, in_rows
 from ...host.threads import in_pieces
 from ...types.layout import broadcast_shapes
 
-__all__ = ["LARGE", "LARGE_DIRECT", "evaluate", "evaluate_in_place", "is_large"]
-
 # From this many elements of the result on, references of several passes, and those with casts, are computed in blocks;
 # and from this many on ufuncs of the arrays as they are, which read and write memory once: two threads take 0.5 ms for
 # exp of 1 M elements where one takes 0.6, and 0.26 for half as many where one takes 0.29.

@@ -17,8 +17,6 @@ from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["body_function", "elementwise_kernel", "launch_elementwise"]
-
 # Bytes of the widest operand that one program moves: 1024 float32 or 2048 bfloat16 elements, two 16-byte vectors for
 # each of 128 threads.
 _PROGRAM_BYTES = 4096

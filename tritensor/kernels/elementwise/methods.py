@@ -29,8 +29,6 @@ from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
 from .host import LARGE, LARGE_DIRECT, evaluate_in_place
 
-__all__ = ["OPERANDS", "binary", "function_of", "in_place_method", "member", "plain", "reflected", "unary"]
-
 Elementwise = Any  # `family.Elementwise`, whose module imports this one
 
 ndarray = np.ndarray

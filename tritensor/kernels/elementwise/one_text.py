@@ -25,8 +25,6 @@ from .methods import function_of
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["any_of", "clenshaw", "largest_of", "on_arrays", "one_text", "polynomial", "ratio", "special", "whole_of"]
-
 # Elements of a piece: the ten arrays of a text stay in the cache. i0e of 1 M takes 55 ms with eight times as many.
 _PIECE = 1 << 12
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["masked", "select"]
-
 _WHOLE = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 
 

@@ -20,8 +20,6 @@ from ..blocks import power_of_two
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["SIDE", "Tiles", "launch_tiles", "plan_tiles", "sorted_dims", "tile_kernel"]
-
 Steps = Sequence[Sequence[int]]
 
 # Rows with fewer columns do not use this kernel: half of a warp's lanes would be idle.

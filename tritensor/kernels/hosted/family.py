@@ -23,8 +23,6 @@ from ...runtime.call import Call
 from ...tensors import Tensor
 from ...types import devices, dtypes
 
-__all__ = ["Hosted", "hosted"]
-
 _said: set[str] = set()
 _REAL = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
 _COMPLEX = {real: kind for kind, real in _REAL.items()}

@@ -19,8 +19,6 @@ from ...types import dtypes
 from ..indexing.joining import cat
 from .family import Hosted
 
-__all__ = ["COMPLEX_OF", "REAL_OF", "fft_c2c", "fft_c2r", "fft_r2c"]
-
 COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
 REAL_OF = {value: key for key, value in COMPLEX_OF.items()}
 _NAMES = ("backward", "ortho", "forward")  # of the normalization of a forward transform

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["eliminated", "orthogonal", "permuted", "solved_symmetric", "symmetric"]
-
 ndarray = np.ndarray
 
 _BLOCK = 32

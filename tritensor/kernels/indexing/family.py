@@ -34,21 +34,6 @@ from .host import add_at, indexed_shape, mesh
 if TYPE_CHECKING:
     from .kernel import Walk
 
-__all__ = [
-    "Gather",
-    "Indexing",
-    "check_bounds",
-    "flat_places",
-    "gather",
-    "index",
-    "index_put",
-    "mark_checked_range",
-    "nonzero_positions",
-    "put_into",
-    "scatter",
-    "value_range",
-]
-
 ndarray = np.ndarray
 _HALVES = (dtypes.float16, dtypes.bfloat16)
 _INTEGERS = (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8, dtypes.uint8)

@@ -10,8 +10,6 @@ from ...operators import registry
 from ...types import dtypes
 from .family import Gather, flat_places, gather, scatter
 
-__all__ = ["fold"]
-
 _UFUNCS = {"prod": np.multiply, "amin": np.minimum, "amax": np.maximum}
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["add_at", "add_rows", "indexed_shape", "mesh"]
-
 ndarray = np.ndarray
 
 

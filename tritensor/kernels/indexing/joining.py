@@ -13,8 +13,6 @@ from ...operators.rules import ANY
 from ...runtime.call import Call
 from ...types import layout
 
-__all__ = ["cat"]
-
 
 class Joining(Operator):
     """Tensors one after another along a dimension; on a device, one copy each into its part of the result."""

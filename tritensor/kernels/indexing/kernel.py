@@ -18,8 +18,6 @@ from ..blocks import block_size
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Walk", "device_nonzero", "device_range", "move", "place_of", "spread"]
-
 _INT64 = np.dtype(np.int64)
 
 

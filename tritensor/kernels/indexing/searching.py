@@ -19,8 +19,6 @@ from ..blocks import block_size
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["searchsorted"]
-
 # Elements of a piece that a thread looks up; NumPy holds no lock meanwhile.
 _PIECE = 1 << 14
 # More rows are searched together: a call for each takes 3 us, a step for all of them 10 ns an element.

@@ -29,8 +29,6 @@ from .sorting_kernel import stable_order
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["fold_at"]
-
 # Elements of a block: 16 a thread with 4 warps, each a sum and a flag.
 _TILE = 2048
 # Columns of a block of rows: 512 bytes of float32.

@@ -12,8 +12,6 @@ from ...operators.rules import REAL, compute_dtype
 from ...runtime.call import Call
 from ...types import dtypes, layout
 
-__all__ = ["extremes", "sort"]
-
 
 class Sorting(Operator):
     """The sorted elements and their indices; NaN is larger than every number, as in PyTorch."""

@@ -21,8 +21,6 @@ from ..blocks import block_size
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["sort_along", "stable_order"]
-
 _BITS = 4
 
 

@@ -12,18 +12,6 @@ from typing import NamedTuple
 from ...drivers import DeviceProperties
 from ..blocks import forced_block, power_of_two
 
-__all__ = [
-    "DESCRIBED",
-    "POINTERS",
-    "Blocks",
-    "Problem",
-    "choose",
-    "choose_among",
-    "choose_interpreted",
-    "group_of",
-    "is_streamed",
-]
-
 
 class Blocks(NamedTuple):
     """The tiling of a product: the tile of the result, the step along the summed dimension, warps and stages."""

@@ -17,8 +17,6 @@ from ...types import dtypes
 from ..pairs import as_real
 from .launch import launch_product
 
-__all__ = ["launch_complex"]
-
 
 def launch_complex(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None) -> None:
     """`out = x @ y + bias`, for complex operands of one dtype."""

@@ -17,8 +17,6 @@ from .kernel import sum_of_products, tile_position
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["described_matmul_kernel"]
-
 
 @device_function
 def describe(

@@ -29,8 +29,6 @@ from ...types import dtypes, layout
 from ..pairs import is_complex
 from .host import multiply, product
 
-__all__ = ["Matmul", "body_of", "c_name", "linear", "matmul", "quick_linear", "quick_matmul", "refuse_activation"]
-
 ndarray = np.ndarray
 _getframe = sys._getframe
 # dtypes that BLAS multiplies

@@ -16,8 +16,6 @@ import numpy as np
 from ...host.threads import ALONE, blas_on_one_thread, in_pieces
 from ..addressing import collapse_dims
 
-__all__ = ["multiply", "places", "product"]
-
 ndarray = np.ndarray
 dot = np.dot
 Body = Callable[[ndarray], ndarray]

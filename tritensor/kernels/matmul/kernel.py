@@ -14,8 +14,6 @@ from ..addressing import offset_of
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["finish_kernel", "matmul_kernel", "part_of", "sum_of_products", "tile_position"]
-
 
 @device_function
 def tile_position(tile, row_tiles, col_tiles, GROUP: tl.constexpr):

@@ -18,8 +18,6 @@ from .kernel import finish_kernel, matmul_kernel
 from .matvec import matvec_kernel
 from .precision import product_for
 
-__all__ = ["arithmetic", "finish", "launch_product"]
-
 # The fewest products of each element of an operand for which a copy of it pays in tf32 on Hopper, see `_along_depth`.
 _PRODUCTS_PER_COPY = 4096
 

@@ -16,8 +16,6 @@ from .kernel import part_of
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["matvec_kernel"]
-
 
 @kernel
 def matvec_kernel(

@@ -11,8 +11,6 @@ from ... import settings
 from ...errors import explain, warn
 from ...ground.public import public
 
-__all__ = ["get_float32_matmul_precision", "get_product", "product_for", "set_float32_matmul_precision", "set_product"]
-
 # Triton's input precision for each of PyTorch's. "medium" allows bfloat16, but converting to it would cost more than it
 # saves, so it is tf32, as in PyTorch on CUDA devices.
 _PRODUCTS = {"highest": "tf32x3", "high": "tf32", "medium": "tf32"}

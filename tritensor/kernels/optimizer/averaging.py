@@ -10,8 +10,6 @@ from ..elementwise.family import elementwise
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["average"]
-
 
 @elementwise(REAL_FLOAT, outputs=("new_param",), methods=())
 def average(param, grad, *, weight=0.1):

@@ -22,8 +22,6 @@ from .multi_tensor import block_size
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["ORDERS", "Gathered", "gather", "norm_kernel", "scale_kernel", "share"]
-
 ORDERS = {1.0: "sum", 2.0: "squares", math.inf: "largest"}
 _BYTES = 16 << 10  # read by a program at a time: four vectors of 16 bytes for each of 256 threads
 _WARPS = 8

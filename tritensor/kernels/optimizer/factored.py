@@ -8,8 +8,6 @@ import numpy as np
 
 from ...host.threads import dot
 
-__all__ = ["step_factored"]
-
 ndarray = np.ndarray
 
 

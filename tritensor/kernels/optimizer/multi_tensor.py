@@ -34,8 +34,6 @@ from .. import blocks
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Batch", "Entries", "Rates", "Tables", "block_size", "check_entry", "multi_tensor_kernel"]
-
 # Bytes of the widest operand that one program moves; see `elementwise_kernel`.
 _PROGRAM_BYTES = 4096
 _INTERPRETED_BLOCK = 1 << 16

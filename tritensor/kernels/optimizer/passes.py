@@ -15,8 +15,6 @@ import numpy as np
 
 from .words import spoken
 
-__all__ = ["BLOCKS", "kind_of", "passes"]
-
 BLOCKS = 3  # of scratch memory, which is what Rprop takes
 
 _MASKS = ("greater", "less", "equal", "not_equal")

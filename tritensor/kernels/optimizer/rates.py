@@ -15,8 +15,6 @@ from .multi_tensor import Batch
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Given", "Schedule", "rates_kernel"]
-
 
 @kernel
 def rates_kernel(

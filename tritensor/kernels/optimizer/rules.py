@@ -24,35 +24,10 @@ from .words import ARRAYS, choose, larger, power, root_of, sign_of, single, size
 if TYPE_CHECKING:
     import triton.language as tl  # noqa: F401
 
-__all__ = [
-    "adadelta",
-    "adadelta_numbers",
-    "adagrad",
-    "adagrad_numbers",
-    "adam",
-    "adam_amsgrad",
-    "adam_numbers",
-    "adamax",
-    "adamax_numbers",
-    "asgd",
-    "asgd_numbers",
-    "average",
-    "descend",
-    "nadam",
-    "nadam_numbers",
-    "radam",
-    "radam_numbers",
-    "rmsprop",
-    "rmsprop_centered",
-    "rmsprop_centered_momentum",
-    "rmsprop_momentum",
-    "rmsprop_numbers",
-    "rprop",
-    "rprop_numbers",
-    "sgd",
-    "sgd_momentum",
-    "sgd_numbers",
-]
+__all__ = ["adadelta", "adadelta_numbers", "adagrad", "adagrad_numbers", "adam", "adam_amsgrad", "adam_numbers"]
+__all__ += ["adamax", "adamax_numbers", "asgd", "asgd_numbers", "average", "descend", "nadam", "nadam_numbers", "radam"]
+__all__ += ["radam_numbers", "rmsprop", "rmsprop_centered", "rmsprop_centered_momentum", "rmsprop_momentum"]
+__all__ += ["rmsprop_numbers", "rprop", "rprop_numbers", "sgd", "sgd_momentum", "sgd_numbers"]
 
 
 class Update(Operator):

@@ -21,8 +21,6 @@ from .clipping import Gathered, share
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["unscale", "unscale_kernel", "update", "update_kernel"]
-
 _MOST = (1 << 16) - 1  # tensors of one launch: the second dimension of its grid
 
 

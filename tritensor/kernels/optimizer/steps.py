@@ -18,8 +18,6 @@ from ...tensors import Tensor
 from .multi_tensor import check_entry
 from .passes import BLOCKS, kind_of, passes
 
-__all__ = ["CHUNK", "Large", "Step", "aligned_zeros"]
-
 ndarray = np.ndarray
 
 # Elements that the CPU steps work on at a time: for a large parameter, five arrays of 256 kB that stay in a cache from

@@ -10,25 +10,12 @@ import numpy as np
 
 from ...runtime.launch import DeviceFunction, device_function
 from ..elementwise.arithmetic import where
-from ..elementwise.maximum import larger, smaller
+from ..elementwise.maximum import larger as larger
+from ..elementwise.maximum import smaller as smaller
 
 if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
-
-__all__ = [
-    "ARRAYS",
-    "TENSORS",
-    "choose",
-    "larger",
-    "power",
-    "root_of",
-    "sign_of",
-    "single",
-    "size_of",
-    "smaller",
-    "spoken",
-]
 
 
 @device_function

@@ -5,8 +5,6 @@ from __future__ import annotations
 from ...errors import DtypeError, ShapeError, explain
 from ...types import dtypes
 
-__all__ = ["between"]
-
 # C's names of the dtypes, which PyTorch's messages contain.
 _C_NAMES = {
     dtypes.bool_: "bool",

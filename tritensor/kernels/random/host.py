@@ -15,8 +15,6 @@ import numpy as np
 
 from ...host.threads import in_pieces
 
-__all__ = ["draw_dropout", "draw_integers", "draw_normal", "draw_uniform", "philox", "words"]
-
 ndarray = np.ndarray
 Body = Callable[[ndarray, ndarray, ndarray], None]
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["Dropout", "Random", "dropout", "dropout_numbers", "integers", "normal", "uniform"]
-
 # ---- the family -----------------------------------------------------------------------------------------------
 
 

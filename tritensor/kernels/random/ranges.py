@@ -21,8 +21,6 @@ from ..blocks import block_size
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Range", "arange", "linspace", "spaced"]
-
 
 class Range(Operator):
     """An operator without inputs: a vector of evenly spaced numbers."""

@@ -31,8 +31,6 @@ from .host import GATES, backward, forward
 from .kernel import launch_step, step_backward_kernel, step_kernel
 from .order import Sizes, ends, places_before, steps
 
-__all__ = ["RECURRENT", "Recurrent"]
-
 # sizes of the steps, whether they are reversed, inputs, units, biases, and the size of projected states
 _SAMPLES = (
     ((2, 2), False, 1, 2, True, 1),

@@ -14,8 +14,6 @@ from ...host.threads import in_pieces
 from ..matmul.host import multiply
 from .order import Sizes, steps
 
-__all__ = ["GATES", "backward", "forward"]
-
 ndarray = np.ndarray
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 _SIGMOIDS = {"lstm": (0, 1, 3), "gru": (0, 1), "tanh": (), "relu": ()}

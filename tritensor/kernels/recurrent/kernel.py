@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["launch_step", "step_backward_kernel", "step_kernel"]
-
 # Rows and units of a tile, and its depth by bytes of an element: four products of tf32x3 spilled 160 bytes with 64, and
 # 8 with 32.
 _ROWS, _UNITS, _DEPTH = 32, 16, {2: 64, 4: 16, 8: 16}

@@ -10,8 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["Sizes", "ends", "places_before", "steps"]
-
 Sizes = tuple[int, ...]
 
 

@@ -36,9 +36,6 @@ from ..pairs import is_complex
 from .functions import function_of, reduced_shape
 from .host import LARGE, in_parts, is_large, reduced_count
 
-__all__ = ["Reduction", "reduction", "refuse_empty", "restore", "spread"]
-
-
 ndarray, asarray = np.ndarray, np.asarray
 
 

@@ -16,17 +16,6 @@ from ...types import layout
 from ..bounds import places_along, within
 from .host import add_up, reduced_count
 
-__all__ = [
-    "Dim",
-    "as_flag",
-    "as_one_dim",
-    "function_of",
-    "keywords",
-    "no_dims",
-    "quick_sum",
-    "reduced_shape",
-]
-
 Dim = int | Sequence[int] | None
 
 ndarray, asarray = np.ndarray, np.asarray

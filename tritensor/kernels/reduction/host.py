@@ -21,26 +21,6 @@ from ...host.copying import converted
 from ...host.threads import blas_on_one_thread, dot, in_pieces
 from ..scratch import ones, scratch
 
-__all__ = [
-    "LARGE",
-    "Grid",
-    "add_up",
-    "add_up_squares",
-    "exact_sums",
-    "exponential_sums",
-    "far_off",
-    "first_places",
-    "in_parts",
-    "is_large",
-    "merge_moments",
-    "moments",
-    "norms",
-    "product",
-    "reduced_count",
-    "row_dots",
-    "row_sums",
-]
-
 add_reduce: Any = np.add.reduce
 multiply_reduce: Any = np.multiply.reduce
 einsum = np.einsum

@@ -24,8 +24,6 @@ from ..blocks import forced_tile, power_of_two
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["launch_reduction", "reach", "reduce_arrays", "reduction_kernel"]
-
 # Elements of one program's tile: with 4 warps 32 registers a thread for each value of a state.
 _TILE = 4096
 # Rows with at least this many columns have one program each.

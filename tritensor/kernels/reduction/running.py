@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "recurrence"]
-
 
 # From so many elements on rows are shared among threads.
 _LARGE = 1 << 16

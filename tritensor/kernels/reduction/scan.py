@@ -28,8 +28,6 @@ from .kernel import reach
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Parts", "Scan", "launch_scan"]
-
 _TILE = 2048
 _INTERPRETED_TILE = 1 << 14
 # A row with more columns than this is cut into parts, unless rows alone fill the device.

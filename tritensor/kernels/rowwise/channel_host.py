@@ -17,8 +17,6 @@ from ...host.blocks import in_blocks
 from ..reduction.host import add_up, far_off
 from .host import LARGE, PIECE, block, by_rows, place_for, row_step, store
 
-__all__ = ["channel_norm_arrays", "channel_norm_backward_arrays", "scale_channels"]
-
 ndarray = np.ndarray
 Moments = tuple[ndarray, ...]
 Given = tuple[ndarray, ndarray, ndarray, ndarray | None]  # mean, variance, what the mean lost, and weight

@@ -37,8 +37,6 @@ from .kernel import contiguous
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["channel_norm", "channel_norm_backward", "move_average", "normalize_channels"]
-
 _RULE = Floating("floating", "batch_norm")
 
 

@@ -20,8 +20,6 @@ from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
 from ...types import dtypes
 
-__all__ = ["ctc_backward", "ctc_loss"]
-
 
 class Wide(Floating):
     """No half precision, as in PyTorch."""

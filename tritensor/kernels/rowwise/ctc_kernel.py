@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["launch_ctc", "launch_ctc_backward"]
-
 
 @device_function
 def total_of(x, y, z):

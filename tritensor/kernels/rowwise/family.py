@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["RowNorm", "RowNormBackward", "Rowwise", "log_softmax", "softmax"]
-
 ndarray = np.ndarray
 
 

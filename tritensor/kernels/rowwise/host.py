@@ -18,28 +18,6 @@ from ...host.threads import ALONE, blas_on_one_thread, dot, in_pieces
 from ..reduction.host import Grid, far_off, row_dots, row_sums
 from ..scratch import ones, scratch
 
-__all__ = [
-    "along",
-    "block",
-    "by_rows",
-    "cross_entropy_backward_rows",
-    "cross_entropy_rows",
-    "exponentials",
-    "layer_norm_rows",
-    "log_softmax_backward_rows",
-    "log_softmax_rows",
-    "norm_backward",
-    "picked",
-    "place_for",
-    "rms_norm_rows",
-    "row_step",
-    "scaled",
-    "shares_and_losses",
-    "softmax_backward_rows",
-    "softmax_rows",
-    "store",
-]
-
 ndarray = np.ndarray
 
 # Elements of a piece: softmax of 4096x1024 takes 4.0, 3.5, 2.4, 2.2 and 2.5 ms on two threads with 2^16 to 2^20, layer

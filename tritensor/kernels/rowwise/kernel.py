@@ -25,8 +25,6 @@ from ..reduction.kernel import reach
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["RowBodies", "contiguous", "launch_rows", "rowwise_kernel"]
-
 # The longest row that is read once: 32 registers a thread for each input with 16 warps, 64 with 32-bit elements.
 _LONGEST = 16384
 # Elements of a tile of several rows: 32 a thread with 4 warps.

@@ -30,8 +30,6 @@ from .norm_backward import fits, launch_norm_backward
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["layer_norm", "layer_norm_backward"]
-
 ndarray = np.ndarray
 
 

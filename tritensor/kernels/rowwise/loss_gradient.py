@@ -21,8 +21,6 @@ from ...tensors import Tensor, wrap
 from ...types import dtypes
 from .losses import ClassLoss, cross_entropy, cross_entropy_backward
 
-__all__ = ["cross_entropy_with_gradient", "gradient_wanted"]
-
 ndarray = np.ndarray
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["launch_cross_entropy", "launch_cross_entropy_backward", "launch_nll", "launch_scale"]
-
 _BLOCK = 1024
 # Programs of 4 warps that a multiprocessor has room for: 64 warps.
 _PROGRAMS = 16

@@ -30,9 +30,6 @@ from ..scratch import ones
 from .family import softmax
 from .host import LARGE, cross_entropy_backward_rows, cross_entropy_rows, picked, scaled, shares_and_losses
 
-__all__ = ["cross_entropy", "nll_loss"]
-
-
 ndarray, asarray, uint64 = np.ndarray, np.asarray, np.uint64
 exp, log, add_reduce, maximum_reduce = np.exp, np.log, np.add.reduce, np.maximum.reduce
 INT64 = dtypes.int64.numpy

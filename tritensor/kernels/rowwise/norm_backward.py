@@ -24,8 +24,6 @@ from .kernel import contiguous
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["fits", "launch_norm_backward", "norm_backward_kernel"]
-
 # Bytes of the longest row, in the compute dtype, that fits into registers beside the two sums: five values for each of
 # 16 float32 elements a thread. 8192 float64 elements spilled 320 to 720 bytes a thread.
 _LONGEST = 32 << 10

@@ -26,8 +26,6 @@ from .norm_backward import fits, launch_norm_backward
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["rms_norm", "rms_norm_backward"]
-
 
 class RMSNorm(RowNorm):
     """The forward operator: `(x, weight) -> out, rstd`."""

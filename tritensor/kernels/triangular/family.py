@@ -14,8 +14,6 @@ from ...operators.rules import Rule
 from ...runtime.call import Call
 from ...types import layout
 
-__all__ = ["OfFactors", "Triangular"]
-
 # Rows that are solved one by one; more are products, which BLAS computes.
 _BLOCK = 64
 

@@ -15,8 +15,6 @@ from ..exact import quotient
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["launch_substitution"]
-
 _ROWS, _COLS = 32, 32
 
 

@@ -34,8 +34,6 @@ from ..reduction.sums import sum
 from .convolution_host import correlate, correlate_weights, is_spread, spread
 from .geometry import backward_lines, forward_line, forward_size, grouped, last
 
-__all__ = ["Convolution", "convolution", "convolution_transposed", "convolution_weight"]
-
 Shape = tuple[int, ...]
 
 

@@ -25,8 +25,6 @@ from ...types.layout import NotViewable, reshape_strides
 from ..scratch import scratch
 from .geometry import Line, last
 
-__all__ = ["correlate", "correlate_weights", "is_spread", "spread"]
-
 ndarray = np.ndarray
 Body = Callable[[ndarray], ndarray]
 Make = Callable[[tuple[int, ...], Any], ndarray]

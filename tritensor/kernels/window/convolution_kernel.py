@@ -19,8 +19,6 @@ from ..matmul.kernel import part_of, sum_of_products, tile_position
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["correlation_kernel", "depthwise_kernel", "depthwise_weight_kernel", "weight_kernel"]
-
 
 @device_function
 def _down(values, DOWN: tl.constexpr):

@@ -21,8 +21,6 @@ from ..rowwise.kernel import contiguous
 from .convolution_kernel import correlation_kernel, depthwise_kernel, depthwise_weight_kernel, weight_kernel
 from .geometry import Line, last
 
-__all__ = ["TILES", "launch_correlations", "launch_weights"]
-
 # Tiles of (results, rows, depth), which compile for sm_90 without spilled registers
 # (`tests/runtime/test_convolution_compile.py`).
 TILES = {

@@ -24,8 +24,6 @@ from .pooling_kernel import coordinates, five_strides, launch_windows, most_wind
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["col2im", "im2col", "windows_across"]
-
 ndarray = np.ndarray
 _NAMES = ("kernel", "stride", "padding", "dilation")
 

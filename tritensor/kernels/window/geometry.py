@@ -6,17 +6,6 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any, NamedTuple
 
-__all__ = [
-    "Line",
-    "backward_lines",
-    "forward_line",
-    "forward_size",
-    "grouped",
-    "last",
-    "same_padding",
-    "transposed_size",
-]
-
 
 class Line(NamedTuple):
     """One dimension of a correlation, for i below `places` and j below `taps`:

@@ -22,8 +22,6 @@ from ..indexing.family import gather
 from .pooling_host import is_channels_last, largest, spread_largest, windows_of
 from .pooling_kernel import launch_pool, launch_spread
 
-__all__ = ["at_places", "max_pool", "max_pool_backward", "max_pool_with_indices"]
-
 REAL_NUMBERS = Rule("real numbers", dtypes.INTEGER, dtypes.FLOATING)
 
 

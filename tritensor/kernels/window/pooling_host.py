@@ -15,8 +15,6 @@ import numpy as np
 from ...host.threads import in_pieces
 from ...types import formats
 
-__all__ = ["Windows", "is_channels_last", "largest", "spread_largest", "windows_of"]
-
 ndarray = np.ndarray
 Taps = Iterator[tuple[int, slice, slice]]
 

@@ -19,8 +19,6 @@ from .pooling_host import Windows, windows_of
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["launch_pool", "launch_spread"]
-
 # Elements of a program: 2 a thread, as there is a division for each dimension and each element.
 _BLOCK = 256
 _INTERPRETED_BLOCK = 1 << 16

@@ -34,8 +34,6 @@ from .resampling_maps import Map, Table, rule, table
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["resample", "resampled"]
-
 # Reads per element of the result up to which all dimensions are resampled in one launch, without results in between.
 _AT_ONCE = 64
 

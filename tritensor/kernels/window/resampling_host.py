@@ -17,8 +17,6 @@ from ...host.copying import from_float32, to_float32
 from ...host.threads import in_pieces
 from .resampling_maps import Map, Table, table
 
-__all__ = ["resample_blocks"]
-
 ndarray = np.ndarray
 
 # Elements of a block: 2**16 to 2**19 take 1.0 to 1.3 ms for rows of a bilinear result of 2 M, 2**15 and 2**21 take 2.

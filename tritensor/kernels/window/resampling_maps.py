@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["RULES", "Map", "Table", "rule", "table"]
-
 Table = tuple[np.ndarray, np.ndarray | None]  # of shape (size, taps): int32, and weights unless all are 1
 
 

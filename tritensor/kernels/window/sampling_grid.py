@@ -30,8 +30,6 @@ from ..indexing.segments import fold_at
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["compare_places", "sample_places", "spread_places"]
-
 
 class AtPlaces(Operator):
     """One of the three; all arrays have three dimensions."""

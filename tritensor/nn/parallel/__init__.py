@@ -12,15 +12,8 @@ from .scatter_gather import gather, scatter
 if TYPE_CHECKING:
     from .distributed import DistributedDataParallel
 
-__all__ = [
-    "DataParallel",
-    "DistributedDataParallel",
-    "data_parallel",
-    "gather",
-    "parallel_apply",
-    "replicate",
-    "scatter",
-]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate"]
+__all__ += ["scatter"]
 
 
 def __getattr__(name: str) -> Any:

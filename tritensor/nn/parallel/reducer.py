@@ -12,8 +12,6 @@ from ...autograd.tape import Node, Slot
 from ...functional.creation.creation import tensor, zeros
 from ...tensors import Tensor, tensors_in
 
-__all__ = ["Reducer", "split"]
-
 
 def split(tensors: Sequence[Tensor], limits: Sequence[int]) -> list[list[int]]:
     """Divide tensors into buckets of one dtype and device each, in their order; returns their positions.

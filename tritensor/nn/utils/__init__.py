@@ -10,28 +10,8 @@ from .init import skip_init
 from .memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
 from .older_norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 
-__all__ = [
-    "clip_grad_norm",
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "convert_conv2d_weight_memory_format",
-    "convert_conv3d_weight_memory_format",
-    "fuse_conv_bn_eval",
-    "fuse_conv_bn_weights",
-    "fuse_linear_bn_eval",
-    "fuse_linear_bn_weights",
-    "fusion",
-    "get_total_norm",
-    "parameters_to_vector",
-    "parametrizations",
-    "parametrize",
-    "prune",
-    "remove_spectral_norm",
-    "remove_weight_norm",
-    "rnn",
-    "skip_init",
-    "spectral_norm",
-    "vector_to_parameters",
-    "weight_norm",
-]
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"]
+__all__ += ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format", "fuse_conv_bn_eval"]
+__all__ += ["fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "fusion", "get_total_norm"]
+__all__ += ["parameters_to_vector", "parametrizations", "parametrize", "prune", "remove_spectral_norm"]
+__all__ += ["remove_weight_norm", "rnn", "skip_init", "spectral_norm", "vector_to_parameters", "weight_norm"]

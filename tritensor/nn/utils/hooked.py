@@ -9,8 +9,6 @@ from ...tensors import Tensor
 from ..module import Module
 from ..parameter import Parameter
 
-__all__ = ["Computed", "hooks_of", "remove_hook"]
-
 
 class Computed:
     """Base of the hooks: `compute` returns the value of the attribute that `_tensor_name` names."""

@@ -16,8 +16,6 @@ from ..parameter import Parameter
 from .hooked import Computed, hooks_of, remove_hook
 from .parametrizations import output_dimension
 
-__all__ = ["remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm"]
-
 
 def _only_one(module: Module, kind: type[Computed], name: str, title: str) -> None:
     if any(hooks_of(module, kind, name)):

@@ -15,15 +15,8 @@ from ..containers import ModuleDict, ModuleList
 from ..module import Module
 from ..parameter import Parameter
 
-__all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "transfer_parametrizations_and_params",
-    "type_before_parametrizations",
-]
+__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
+__all__ += ["transfer_parametrizations_and_params", "type_before_parametrizations"]
 
 
 class _Computed(NamedTuple):

@@ -15,16 +15,8 @@ from ...functional.creation.ranges import arange
 from ...tensors import Tensor, wrap
 from ...types import dtypes
 
-__all__ = [
-    "PackedSequence",
-    "invert_permutation",
-    "pack_padded_sequence",
-    "pack_sequence",
-    "pad_packed_sequence",
-    "pad_sequence",
-    "unpack_sequence",
-    "unpad_sequence",
-]
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence"]
+__all__ += ["pad_sequence", "unpack_sequence", "unpad_sequence"]
 
 
 class _Fields(NamedTuple):

@@ -15,8 +15,6 @@ from ...errors import ShapeError, explain, warn
 from ...memory.lifted import Batched, Level, open_levels
 from ...tensors import Tensor, wrap
 
-__all__ = ["call", "random"]
-
 
 class Batch:
     """One call inside of `vmap`.

@@ -19,8 +19,6 @@ from ...tensors import Tensor, wrap
 from ...types import dtypes
 from ...types.layout import broadcast_shapes
 
-__all__ = ["call"]
-
 # The result for the tangent is the tangent of the result; further inputs have no tangent.
 _LINEAR = frozenset(["sum", "mean", "cumsum", "copy", "neg", "im2col", "col2im", "index", "gather", "resample"])
 _PRODUCTS = frozenset(("matmul", "linear"))

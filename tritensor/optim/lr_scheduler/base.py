@@ -11,17 +11,6 @@ from ...errors import explain, warn
 from ...tensors import Tensor
 from ..optimizer import Optimizer
 
-__all__ = [
-    "LRScheduler",
-    "attributes_of",
-    "check_optimizer",
-    "each_group",
-    "rates",
-    "set_rate",
-    "together",
-    "warn_of_epoch",
-]
-
 
 def copied(rate: Any) -> Any:
     """A rate as it is, a number or a tensor, but no tensor that the optimizer changes."""

@@ -10,8 +10,6 @@ from ..optimizer import Optimizer
 from .base import LRScheduler, rates, set_rate
 from .plateau import ReduceLROnPlateau
 
-__all__ = ["ChainedScheduler", "SequentialLR"]
-
 
 class _Combined(LRScheduler):
     """A schedule of several."""

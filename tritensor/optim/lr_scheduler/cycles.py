@@ -9,8 +9,6 @@ from typing import Any
 from ..optimizer import Optimizer
 from .base import LRScheduler, attributes_of, check_optimizer, each_group, set_rate, together
 
-__all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
-
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Brings the rate down to `eta_min` along half a cosine wave, and begins again at the initial one.

@@ -11,18 +11,6 @@ from typing import Any
 from ..optimizer import Optimizer
 from .base import LRScheduler, attributes_of, rates, together
 
-__all__ = [
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "ExponentialLR",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "MultiplicativeLR",
-    "PolynomialLR",
-    "StepLR",
-]
-
 Functions = Callable[[int], float] | Sequence[Callable[[int], float]]
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_optimizer, rates, set_rate, warn_of_epoch
 
-__all__ = ["ReduceLROnPlateau"]
-
 
 class ReduceLROnPlateau(LRScheduler):
     """Multiplies the rate by `factor` when a measured quantity has not improved for more than `patience` epochs.

@@ -22,8 +22,6 @@ from triton.runtime import interpreter
 
 from ...errors import DeviceError, KernelMemoryError, explain
 
-__all__ = ["Builder", "Guard", "Span", "block", "numpy_dtype", "semantic"]
-
 TensorHandle = interpreter.TensorHandle
 _triton_numpy_dtype = interpreter._get_np_dtype
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

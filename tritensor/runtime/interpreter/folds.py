@@ -14,8 +14,6 @@ import triton.language as tl
 
 from .builder import block, numpy_dtype
 
-__all__ = ["associative_scan", "reduce"]
-
 _REDUCERS: dict[str, Any] = {"_sum_combine": np.add, "_elementwise_max": np.fmax, "_elementwise_min": np.fmin}
 _SCANNERS: dict[str, Any] = {"_sum_combine": np.add, "_prod_combine": np.multiply}
 

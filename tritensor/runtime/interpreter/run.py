@@ -31,8 +31,6 @@ from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
 
-__all__ = ["prepare"]
-
 _lock = lock()
 
 

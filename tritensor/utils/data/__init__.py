@@ -25,27 +25,7 @@ from .sampler import (
 )
 from .workers import WorkerInfo, get_worker_info
 
-__all__ = [
-    "BatchSampler",
-    "ChainDataset",
-    "ConcatDataset",
-    "DataLoader",
-    "Dataset",
-    "DistributedSampler",
-    "IterableDataset",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "TensorDataset",
-    "WeightedRandomSampler",
-    "WorkerInfo",
-    "collate",
-    "default_collate",
-    "default_collate_fn_map",
-    "default_convert",
-    "get_worker_info",
-    "random_split",
-]
+__all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler"]
+__all__ += ["IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset"]
+__all__ += ["SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "WorkerInfo", "collate", "default_collate"]
+__all__ += ["default_collate_fn_map", "default_convert", "get_worker_info", "random_split"]

@@ -13,8 +13,6 @@ from ...functional.creation.creation import as_tensor, tensor
 from ...tensors import Tensor
 from ...types.dtypes import float64
 
-__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert", "map_leaves"]
-
 _REFUSED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 

@@ -12,16 +12,8 @@ from ...errors import warn
 from ...random import Generator, randperm
 from ...tensors import Tensor
 
-__all__ = [
-    "ChainDataset",
-    "ConcatDataset",
-    "Dataset",
-    "IterableDataset",
-    "StackDataset",
-    "Subset",
-    "TensorDataset",
-    "random_split",
-]
+__all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset"]
+__all__ += ["random_split"]
 
 T_co = TypeVar("T_co", covariant=True)
 

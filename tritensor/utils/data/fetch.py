@@ -14,8 +14,6 @@ from ...tensors import Tensor, wrap
 from .collate import default_collate
 from .dataset import Subset, TensorDataset
 
-__all__ = ["END", "Recipe"]
-
 Fetch = Callable[[Any], Any]
 
 

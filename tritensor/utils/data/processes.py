@@ -37,8 +37,6 @@ from .fetch import END
 from .shared import Arena, Mapped, Message, connected, pack, receive, send
 from .workers import Outcome, Pool, Startup, Work, WorkerInfo, enter_worker
 
-__all__ = ["Processes", "context_of"]
-
 _BATCH, _END, _ERROR, _NOT_STARTED, _LOST = range(5)  # the kinds of messages; after the last the worker ends
 _LIMITS = "while a batch was handed over: fewer workers or smaller batches need less; see `ulimit -n`, `-v` and `-f`"
 _GRACE = 5.0  # seconds that workers have to finish what they are doing before they are killed

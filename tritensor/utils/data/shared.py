@@ -31,8 +31,6 @@ import numpy as np
 from ...errors import AutogradError
 from ...tensors import Tensor
 
-__all__ = ["Arena", "Mapped", "Message", "Packed", "connected", "pack", "receive", "send"]
-
 _ALIGNMENT = 64
 _SMALL = 512  # bytes; smaller arrays are part of the pickle
 _KEPT = 8  # free places of a size that keep their pages

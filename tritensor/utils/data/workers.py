@@ -16,18 +16,6 @@ from ...drivers.current import used
 from ...errors import explain
 from .fetch import END, Recipe
 
-__all__ = [
-    "Outcome",
-    "Pool",
-    "Prefetched",
-    "Startup",
-    "Threads",
-    "Work",
-    "WorkerInfo",
-    "enter_worker",
-    "get_worker_info",
-]
-
 
 @dataclass(frozen=True)
 class WorkerInfo:

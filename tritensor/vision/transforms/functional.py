@@ -28,20 +28,8 @@ from .colours import *
 from .conversion import *
 from .conversion import check_image, check_picture
 
-__all__ = [
-    "InterpolationMode",
-    "affine",
-    "center_crop",
-    "crop",
-    "erase",
-    "hflip",
-    "normalize",
-    "pad",
-    "resize",
-    "resized_crop",
-    "rotate",
-    "vflip",
-]
+__all__ = ["InterpolationMode", "affine", "center_crop", "crop", "erase", "hflip", "normalize", "pad", "resize"]
+__all__ += ["resized_crop", "rotate", "vflip"]
 __all__ += ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "rgb_to_grayscale"]
 __all__ += ["convert_image_dtype", "get_dimensions", "get_image_size", "pil_to_tensor", "to_pil_image", "to_tensor"]
 

@@ -16,17 +16,8 @@ from . import functional as F
 from .functional import InterpolationMode, as_mode
 from .transforms import Compose, Transform, as_pair
 
-__all__ = [
-    "ColorJitter",
-    "RandomAffine",
-    "RandomApply",
-    "RandomCrop",
-    "RandomErasing",
-    "RandomHorizontalFlip",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomVerticalFlip",
-]
+__all__ = ["ColorJitter", "RandomAffine", "RandomApply", "RandomCrop", "RandomErasing", "RandomHorizontalFlip"]
+__all__ += ["RandomResizedCrop", "RandomRotation", "RandomVerticalFlip"]
 
 Range = Sequence[float] | None
 

@@ -11,19 +11,8 @@ from ...types.dtypes import dtype as Dtype
 from . import functional as F
 from .functional import InterpolationMode, as_mode
 
-__all__ = [
-    "CenterCrop",
-    "Compose",
-    "ConvertImageDtype",
-    "Grayscale",
-    "Lambda",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "Resize",
-    "ToPILImage",
-    "ToTensor",
-]
+__all__ = ["CenterCrop", "Compose", "ConvertImageDtype", "Grayscale", "Lambda", "Normalize", "PILToTensor", "Pad"]
+__all__ += ["Resize", "ToPILImage", "ToTensor"]
 
 
 @dataclass(eq=False, repr=False)
