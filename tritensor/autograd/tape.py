@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import cache
 from heapq import heappop, heappush, heappushpop
@@ -252,7 +252,7 @@ def propagate(
     """
     if casts.on and state.types:  # the dtypes are those of the forward pass
         return without_casts(propagate, roots, retain_graph, create_graph, targets)  # type: ignore[no-any-return]
-    found: list[Any] = [None] * (len(targets) if targets is not None else 0)
+    found: list[Any] = [None] * len(targets or ())
     wanted = None if targets is None else _leading_to(roots, targets)
     watched = _contributions(roots) if leaves_are_watched and targets is None else None
     pending: dict[Any, Any] = {}
@@ -265,84 +265,8 @@ def propagate(
     try:
         for edge, gradient in roots:
             _deliver(edge, gradient, pending, leaves, heap)
-        newest: Node | None = heappop(heap)[1] if heap else None
-        while newest is not None or heap:
-            if newest is None:
-                node = heappop(heap)[1]
-            elif heap:
-                node = heappushpop(heap, (-newest.age, newest))[1]
-            else:
-                node = newest
-            newest = None
-            gradient = pending.pop(node)
-            backward = node.backward
-            if node.hooks is not None:
-                recording.enabled = create_graph
-                gradient = _run_hooks(node, as_tensors(gradient))
-                recording.enabled = mode
-            if wanted is not None:
-                _collect(node, as_tensors(gradient), targets, found)
-                if node not in wanted:
-                    continue
-            try:
-                saved = node.saved
-                if saved:
-                    if saved is _FREED:
-                        node.check_saved()
-                    if node.versions is not None:
-                        for value, version in zip(saved, node.versions):
-                            # the comparison is inline for speed; check_saved repeats it and raises the full error
-                            if version is not None and version != (0 if value._counter is None else value._counter[0]):
-                                node.check_saved()
-                parts = None
-                if backward.arithmetic and not create_graph:
-                    array = gradient if type(gradient) is ndarray else gradient._data
-                    if type(array) is ndarray:
-                        parts = backward.run_on_arrays(saved, array)
-                if parts is None:
-                    if backward.ours:
-                        parts = backward.run(node, as_tensors(gradient))
-                    else:
-                        recording.enabled = create_graph
-                        parts = backward.run(node, as_tensors(gradient))
-                        recording.enabled = mode
-                if saved and not retain_graph and backward.frees:
-                    node.saved, node.versions = _FREED, None
-            except Exception as error:
-                if type(error) in (ValueError, IndexError) and backward.ours:
-                    # NumPy's words about a gradient that has another shape than what was saved
-                    raise _unfitting(node, error) from None
-                error.add_note(f"while computing the gradient of {node.name()}, recorded at {node.where()}")
-                raise
-            reduce = node.reduce
-            for position, edge in enumerate(node.next):
-                part = parts[position]
-                if part is None:
-                    continue
-                if reduce is not None:
-                    part = _fit(as_tensors(part), *reduce[position])
-                # the common case of _deliver, inline: a call would take 150 ns of a 1 us node
-                if type(edge) is Node and edge not in pending:
-                    pending[edge] = part
-                    # one node is kept outside the heap, so that a chain of nodes does not use the heap at all
-                    if newest is None:
-                        newest = edge
-                    else:
-                        heappush(heap, (-edge.age, edge))
-                else:
-                    _deliver(edge, part, pending, leaves, heap)
-            if watched:
-                gradient = parts = part = array = value = None  # as after the loop
-                saved = ()
-                for leaf in _completed(node, watched):
-                    if leaf in leaves:
-                        recording.enabled = create_graph
-                        finish(leaf, leaves.pop(leaf), create_graph, None, found)
-                        recording.enabled = mode
-        # A leaf takes over a gradient without a copy only if nothing else references it, so drop these references. What
-        # the last node saved is among them: cross entropy on a device saves the gradient that it returns.
-        gradient = parts = part = array = value = None
-        saved = ()
+        gradient = None
+        _visit(heap, pending, leaves, mode, retain_graph, create_graph, wanted, watched, targets, found)
         for leaf in tuple(leaves):  # not the first of what is left, which is searched for among those taken out
             if leaf._hooks or leaf._post_hooks:
                 recording.enabled = create_graph
@@ -353,18 +277,104 @@ def propagate(
     return found
 
 
+def _visit(
+    heap: list[tuple[int, Node]],
+    pending: dict[Any, Any],
+    leaves: dict[Any, list[Any]],
+    mode: Any,
+    retain_graph: bool,
+    create_graph: bool,
+    wanted: set[Node] | None,
+    watched: dict[Any, int] | None,
+    targets: dict[Any, int] | None,
+    found: list[Any],
+) -> None:
+    """Run the nodes in `heap`, and those that they lead to, from the newest to the oldest.
+
+    A leaf takes over a gradient without a copy only if nothing else references it. What the last node saved is among
+    the references that end with this function: cross entropy on a device saves the gradient that it returns.
+    """
+    newest: Node | None = None
+    modes = (create_graph, mode)  # of the user's functions, and of ours
+    while newest is not None or heap:
+        if newest is None:
+            node = heappop(heap)[1]
+        elif heap:
+            node = heappushpop(heap, (-newest.age, newest))[1]
+        else:
+            node = newest
+        newest = None
+        gradient = pending.pop(node)
+        backward = node.backward
+        if node.hooks is not None:
+            recording.enabled = create_graph
+            gradient = _run_hooks(node, as_tensors(gradient))
+            recording.enabled = mode
+        if wanted is not None:
+            _collect(node, as_tensors(gradient), targets, found)
+            if node not in wanted:
+                continue
+        try:
+            saved = node.saved
+            if node.versions is not None:
+                for value, version in zip(saved, node.versions):
+                    # the comparison is inline for speed; check_saved repeats it and raises the full error
+                    if version is not None and version != (0 if value._counter is None else value._counter[0]):
+                        node.check_saved()
+            elif saved is _FREED:
+                node.check_saved()
+            parts = None
+            if backward.arithmetic and not create_graph:
+                array = gradient if type(gradient) is ndarray else gradient._data
+                if type(array) is ndarray:
+                    parts = backward.run_on_arrays(saved, array)
+            if parts is None:
+                recording.enabled = modes[backward.ours]
+                parts = backward.run(node, as_tensors(gradient))
+                recording.enabled = mode
+            if saved and not retain_graph and backward.frees:
+                node.saved, node.versions = _FREED, None
+        except Exception as error:
+            _explain_failure(node, error)
+            raise
+        reduce = node.reduce
+        for position, edge in enumerate(node.next):
+            part = parts[position]
+            if part is None:
+                continue
+            if reduce is not None:
+                part = _fit(as_tensors(part), *reduce[position])
+            # the common case of _deliver, inline: a call would take 150 ns of a 1 us node
+            if type(edge) is Node and edge not in pending:
+                pending[edge] = part
+                # one node is kept outside the heap, so that a chain of nodes does not use the heap at all
+                if newest is None:
+                    newest = edge
+                else:
+                    heappush(heap, (-edge.age, edge))
+            else:
+                _deliver(edge, part, pending, leaves, heap)
+        if watched:
+            gradient = parts = part = array = value = None  # as after this function
+            saved = ()
+            _finish_completed(node, watched, leaves, mode, create_graph, found)
+
+
 PassMode.propagate = propagate.__code__
 
 
-def _unfitting(node: Node, error: Exception) -> AutogradError:
-    """The error about a gradient that does not fit what a node was recorded for."""
-    return AutogradError(
-        explain(
-            f"Function {node.name()} returned an invalid gradient at index 0 - its shape is not the forward's",
-            f"it was recorded at {node.where()}; {error}",
-            remedy="do not assign other shapes to .data of a tensor that is part of a graph",
-        )
-    )
+def _explain_failure(node: Node, error: Exception) -> None:
+    """Note at an error where the node that it comes from was recorded; raises the error about an unfitting gradient."""
+    if type(error) in (ValueError, IndexError) and node.backward.ours:
+        # NumPy's words about a gradient that has another shape than what was saved
+        raise AutogradError(
+            explain(
+                f"Function {node.name()} returned an invalid gradient at index 0 - its shape is not the forward's",
+                f"it was recorded at {node.where()}; {error}",
+                remedy="do not assign other shapes to .data of a tensor that is part of a graph",
+            )
+        ) from None
+    error.add_note(f"while computing the gradient of {node.name()}, recorded at {node.where()}")
 
 
 # Whether any leaf ever had a hook that runs after the accumulation of its gradient. Such leaves are finished during the
@@ -388,13 +398,17 @@ def _contributions(roots: Sequence[tuple[Any, Any]]) -> dict[Any, int]:
     return counts
 
 
-def _completed(node: Node, counts: dict[Any, int]) -> Iterator[Any]:
-    """Count down the edges of a node that has run; yields the leaves whose gradients are complete with it."""
+def _finish_completed(
+    node: Node, counts: dict[Any, int], leaves: dict[Any, list[Any]], mode: Any, create_graph: bool, found: list[Any]
+) -> None:
+    """Count down the edges of a node that has run, and finish the leaves whose gradients are complete with it."""
     for edge in node.next:
         if edge in counts:
             counts[edge] -= 1
-            if not counts[edge]:
-                yield edge
+            if not counts[edge] and edge in leaves:
+                recording.enabled = create_graph
+                finish(edge, leaves.pop(edge), create_graph, None, found)
+                recording.enabled = mode
 
 
 def _deliver(
