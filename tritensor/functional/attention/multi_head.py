@@ -120,6 +120,22 @@ def _scores_mask(mask: Tensor | None, batch: int, heads: int, rows: int, cols: i
     return mask if mask.ndim == 2 else mask.unflatten(0, (batch, heads))
 
 
+def _with_padding(mask: Tensor | None, padding: Tensor, shape: tuple[int, int]) -> Tensor:
+    """An additive mask that also hides the keys that are padding, by an additive mask of (N, S)."""
+    for dim, wanted in enumerate(shape):
+        found = padding.shape[dim]
+        _require(found == wanted, f"Expected key_padded_mask.shape[{dim}] to be {wanted}, but got {found}")
+    unseen = padding.unsqueeze(1).unsqueeze(1)
+    return unseen if mask is None else mask + unseen
+
+
+def _weights(q: Tensor, k: Tensor, mask: Tensor | None, dropout_p: float) -> Tensor:
+    """The weights of the keys for each query, (N, heads, L, S)."""
+    scores = q * math.sqrt(1 / q.shape[-1]) @ k.transpose(-2, -1)
+    weights = softmax(scores if mask is None else scores + mask, -1)
+    return dropout(weights, dropout_p) if dropout_p else weights
+
+
 @public(package=False)
 def multi_head_attention_forward(
     query: Tensor,
@@ -215,18 +231,12 @@ def multi_head_attention_forward(
             each if each is None else pad(each, (0, more)) for each in (attn_mask, key_padding_mask)
         )
     if key_padding_mask is not None:
-        for dim, wanted in enumerate((batch, k.shape[2])):
-            found = key_padding_mask.shape[dim]
-            _require(found == wanted, f"Expected key_padded_mask.shape[{dim}] to be {wanted}, but got {found}")
-        unseen = key_padding_mask.unsqueeze(1).unsqueeze(1)
-        attn_mask = unseen if attn_mask is None else attn_mask + unseen
+        attn_mask = _with_padding(attn_mask, key_padding_mask, (batch, k.shape[2]))
     dropout_p = dropout_p if training else 0.0
 
     weights: Tensor | None = None
     if need_weights:
-        scores = q * math.sqrt(1 / size) @ k.transpose(-2, -1)
-        weights = softmax(scores if attn_mask is None else scores + attn_mask, -1)
-        weights = dropout(weights, dropout_p) if dropout_p else weights
+        weights = _weights(q, k, attn_mask, dropout_p)
         out = weights @ v
         weights = weights.mean(1) if average_attn_weights else weights
     else:

@@ -21,6 +21,7 @@ result can take the input's place, `Tensor.silu_`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -229,10 +230,10 @@ def elementwise(
             keeps its dtype, and "cast" for all others.
     """
     if reference is None:
-        return lambda function_: elementwise(
+        return functools.partial(
+            elementwise,
             rule,
-            function_,
-            doc,
+            doc=doc,
             name=name,
             inputs=inputs,
             outputs=outputs,
@@ -247,35 +248,36 @@ def elementwise(
     operator = Elementwise(name or reference.__name__, reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
     operator.__doc__ = doc or operator.__doc__
     names = (operator.name,) if methods is None else methods
-    syntax = [name for name in names if name.startswith("__")]
-    operator.methods = tuple([name for name in names if name not in syntax])
+    operator.methods = tuple([name for name in names if not name.startswith("__")])
+    _add_methods(operator, names, in_place)
+    changes, count = rule.result is None, len(operator.inputs)
+    keeps = count == 1 and changes and not rule.floating
+    operator.into = ELEMENTWISE._replace(dtype=out or ("any" if not changes else "same" if keeps else "cast"))
+    if function:
+        for name in operator.methods:
+            publish(name, function_of(operator, name))
+    return operator
+
+
+def _add_methods(operator: Elementwise, names: Sequence[str], in_place: bool | None) -> None:
+    """Make the methods of these names, in place too where that is asked for, or by default fits."""
     simple = len(operator.outputs) == 1 and not operator.metadata and not operator.kinds
-    count = len(operator.inputs)
-    operator.method = (
-        unary(operator) if simple and count == 1 else binary(operator) if simple and count == 2 else plain(operator)
-    )
-    changes = rule.result is None
+    makers = {1: unary, 2: binary} if simple else {}
+    count, result = len(operator.inputs), operator.rule.result
+    operator.method = makers.get(count, plain)(operator)
     if in_place is None:
-        in_place = (
-            bool(names) and len(operator.outputs) == 1 and (changes or (rule.result is dtypes.bool_ and count == 2))
-        )
+        fits = result is None or (result is dtypes.bool_ and count == 2)
+        in_place = bool(names) and len(operator.outputs) == 1 and fits
     if in_place:
-        operator.method_in_place = in_place_method(operator) if changes else in_place_form(operator)
+        operator.method_in_place = in_place_method(operator) if result is None else in_place_form(operator)
+    syntax = [name for name in names if name.startswith("__")]
     if syntax:
         member(operator, binary(operator, syntax=True) if count == 2 else operator.method, *syntax)
-        if count == 2 and changes:
+        if count == 2 and result is None:
             stems = [name.strip("_") for name in syntax]
             member(operator, reflected(operator), *[f"__r{stem}__" for stem in stems])
             member(operator, in_place_method(operator, syntax=True), *[f"__i{stem}__" for stem in stems])
     if operator.methods:
         member(operator, operator.method, *operator.methods)
     if in_place:
-        member(
-            operator, operator.method_in_place, *([f"{name}_" for name in operator.methods] or [f"{operator.name}_"])
-        )
-    keeps = count == 1 and rule.result is None and not rule.floating
-    operator.into = ELEMENTWISE._replace(dtype=out or ("any" if not changes else "same" if keeps else "cast"))
-    if function:
-        for name in operator.methods:
-            publish(name, function_of(operator, name))
-    return operator
+        member(operator, operator.method_in_place, *[f"{name}_" for name in operator.methods or [operator.name]])

@@ -135,6 +135,16 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
 _ONE, _FIRST, _SECOND, _BOTH = (True,), (True, False), (False, True), (True, True)
 
 
+class _Unknown:
+    """What is remembered of a call that was not made before: nothing that can be run again."""
+
+    def run(self, *arrays: Any) -> None:
+        """No result."""
+
+
+_UNKNOWN = _Unknown()
+
+
 def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]:
     """The method of a two-input operator, with the quick path: CPU arrays of one direct dtype, or one and a number; or
     a known launch.
@@ -148,6 +158,9 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     plain = usual if usual in floating else None
     replays, listed = operator.replays, operator.listed
 
+    def remembered(key: Any) -> Any:
+        return _UNKNOWN if listed and casts.on else replays.get(key, _UNKNOWN)
+
     def call(self: Tensor, other: Any) -> Tensor:
         x = self._data
         kind = type(other)
@@ -158,9 +171,8 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                 if type(x) is ndarray and (x.dtype is plain or x.dtype in floating) and x.size < large:
                     out = reference(x, other)
                 else:
-                    quick = type(x) is DeviceArray and not (listed and casts.on)
-                    known = replays.get((x.form, kind)) if quick else None
-                    result = None if known is None else known.run(x, other)
+                    known = remembered((x.form, kind)) if type(x) is DeviceArray else _UNKNOWN
+                    result = known.run(x, other)
                     if result is None:
                         return operator(self, other)
             else:
@@ -173,14 +185,12 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                         return operator(self, other)
                     out = reference(x, y)
                 else:
-                    known = None if listed and casts.on else replays.get((x.form, y.form))
-                    result = None if known is None else known.run(x, y)
+                    known = remembered((x.form, y.form))
+                    result = known.run(x, y)
                     if result is None:
                         return operator(self, other)
         except (AttributeError, TypeError, ValueError, RuntimeWarning, FloatingPointError, OverflowError):
-            if not syntax:
-                return operator(self, other)
-            return operator(*_as_numpy(operator, self, other)) if isinstance(other, OPERANDS) else NotImplemented
+            return _otherwise(operator, syntax, self, other)
         if known is None:
             if type(out) is not ndarray:
                 out = asarray(out, x.dtype if fixed is None else fixed)
@@ -197,6 +207,13 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
         return result  # type: ignore[return-value]
 
     return call
+
+
+def _otherwise(operator: Elementwise, syntax: bool, x: Tensor, other: Any) -> Any:
+    """The result of operands that the quick path does not take; NotImplemented where Python's syntax has none."""
+    if not syntax:
+        return operator(x, other)
+    return operator(*_as_numpy(operator, x, other)) if isinstance(other, OPERANDS) else NotImplemented
 
 
 def _as_numpy(operator: Elementwise, x: Tensor, other: Any) -> tuple[Tensor, Any]:
