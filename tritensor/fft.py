@@ -220,7 +220,7 @@ def _declare(name: str, ending: str) -> Any:
         else "s: the number of points along each dimension; -1 for the input's.",
         real=", or a complex input" if compute is _of_real else "",
     )
-    return takes_out(_CAST)(casting(function, f"fft_{name}{ending}"))
+    return takes_out(_CAST)(casting(function, f"fft_{name}{ending}", {"cpu": "float32"}))
 
 
 _CAST = Into("cast")

@@ -94,7 +94,7 @@ def test_binary_cross_entropy_is_refused_on_cuda_devices_alone() -> None:
     def binary_cross_entropy(input: torch.Tensor) -> torch.Tensor:
         return input
 
-    checked = autocasting.casting(binary_cross_entropy, "binary_cross_entropy")
+    checked = autocasting.casting(binary_cross_entropy, "tried", {"cpu": "float32", "cuda": "banned"})
     with torch.autocast("cpu"):
         assert checked(torch.ones(2).bfloat16()).dtype is torch.float32
     with cuda.simulate(devices=1), torch.autocast("cuda"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -43,12 +44,14 @@ def compose(
     return function
 
 
-def declare(function: Any, name: str, rank: int, package: bool = False) -> Any:
+def declare(
+    function: Any, name: str, rank: int, package: bool = False, autocast: Mapping[str, str] | None = None
+) -> Any:
     """Make a function public under the name with the number of dimensions, with its docstring's fields filled in.
 
     Fields: `{rank}`, `{sizes}` (the dimensions' names), and for examples of a single row `{ones}` (the sizes before
     its elements, with the channels), `{unit}` (the same of a window) and `{open}` and `{close}` (brackets). With
-    `package` it is a name of tritensor too.
+    `package` it is a name of tritensor too; `autocast` is `public`'s.
     """
     function.__name__ = function.__qualname__ = name
     function.__doc__ = function.__doc__.format(
@@ -59,4 +62,4 @@ def declare(function: Any, name: str, rank: int, package: bool = False) -> Any:
         open="[" * (rank + 1),
         close="]" * (rank + 1),
     )
-    return public(package=package)(function)
+    return public(package=package, autocast=autocast)(function)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -22,7 +22,7 @@ FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
 SPECIAL: dict[str, Any] = {}  # the names that tritensor.special alone has
 _tensor: list[type] = []
 _guards: list[Callable[[Any, str, str], Any]] = []
-_casts: list[Callable[[Any, str], Any]] = []
+_casts: list[Callable[[Any, str, Mapping[str, str]], Any]] = []
 
 
 def methods_of(kind: type) -> None:
@@ -67,6 +67,7 @@ def public(
     in_place: Callable[[Any], Any] | None = None,
     out: Callable[[Any], Any] | None = None,
     guard: bool = True,
+    autocast: Mapping[str, str] | None = None,
 ) -> Callable[[Declared], Declared]:
     """A decorator that makes a function or class public under its own name and under `aliases`.
 
@@ -78,11 +79,12 @@ def public(
         guard: whether unexpected errors are explained in the namespaces' form (`arguments.guarded`), in which
             functions that make tensors take the options of all such functions. Not for functions of which a call takes
             about 1 us, and for those that warn about the line of their caller: they look at their input themselves.
+        autocast: what autocast casts the inputs to, by the type of device (`autocasting`); None for nothing.
     """
 
     def declare(declared: Declared) -> Declared:
         listed = declared.__name__ if package or functional else f"linalg_{declared.__name__}"  # as PyTorch's operators
-        value = _casts[0](declared, listed) if _casts else declared
+        value = declared if autocast is None else _casts[0](declared, listed, autocast)
         function = value if out is None else out(value)
         for name in (value.__name__, *aliases):
             shown = function

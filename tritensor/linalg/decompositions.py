@@ -37,7 +37,10 @@ DIVIDED = Matrices("lu_solve_cpu", "torch.linalg.lu_solve" + _WANTS)
 
 
 @hosted(
-    Matrices("cholesky_cpu", "linalg.cholesky" + _WANTS), name="linalg_cholesky_ex", outputs={"L": None, "info": INFO}
+    Matrices("cholesky_cpu", "linalg.cholesky" + _WANTS),
+    name="linalg_cholesky_ex",
+    outputs={"L": None, "info": INFO},
+    autocast={"cpu": "float32"},
 )
 def cholesky(A, *, upper):
     """L of A = L L^H, from one triangle of A, and the order of the first minor that is not positive, or 0."""
@@ -77,7 +80,7 @@ def _(grad, L, upper):
 # ---- QR -------------------------------------------------------------------------------------------------------
 
 
-@hosted(Matrices("geqrf_cpu", "linalg.qr" + _WANTS), name="linalg_qr", outputs=("Q", "R"))
+@hosted(Matrices("geqrf_cpu", "linalg.qr" + _WANTS), name="linalg_qr", outputs=("Q", "R"), autocast={"cpu": "float32"})
 def qr(A, *, mode):
     """Q, of orthonormal columns, and R, upper triangular, of A = Q R; of the mode "r" R alone."""
     if mode == "r":
@@ -108,7 +111,7 @@ def _(grads, Q, R, mode):
     return found if of_r is None else found + Q @ of_r
 
 
-@hosted(Matrices("geqrf_cpu"), outputs=("a", "tau"))
+@hosted(Matrices("geqrf_cpu"), outputs=("a", "tau"), autocast={"cpu": "float32"})
 def geqrf(A):
     """R, below it the vectors of Householder's reflections, and their factors."""
     a, tau = np.linalg.qr(A, "raw")
@@ -122,6 +125,7 @@ def geqrf(A):
     Matrices("linalg_svd_cpu", "linalg.svd" + _WANTS),
     name="linalg_svd",
     outputs={"U": None, "S": "real", "Vh": None},
+    autocast={"cpu": "float32"},
 )
 def svd(A, *, full_matrices, compute_uv=True):
     """U, S and V^H of A = U diag(S) V^H; S alone unless `compute_uv`."""
@@ -171,6 +175,7 @@ def _(grads, U, S, Vh):
     Matrices("linalg_eig_out_cpu", "Unknown Complex ScalarType for {}"),
     name="linalg_eig",
     outputs={"eigenvalues": "complex", "eigenvectors": "complex"},
+    autocast={"cpu": "float32"},
 )
 def eig(A, *, vectors=True):
     """The eigenvalues of square matrices, and eigenvectors of length 1 unless the values alone are wanted."""
@@ -194,7 +199,12 @@ def _(grads, eigenvalues, eigenvectors):
     return solved(Vh, inner @ Vh)
 
 
-@hosted(Matrices("linalg_eigh_cpu"), name="linalg_eigh", outputs={"eigenvalues": "real", "eigenvectors": None})
+@hosted(
+    Matrices("linalg_eigh_cpu"),
+    name="linalg_eigh",
+    outputs={"eigenvalues": "real", "eigenvectors": None},
+    autocast={"cpu": "float32"},
+)
 def eigh(A, *, UPLO, vectors=True):
     """The eigenvalues of Hermitian matrices in rising order, from one triangle, and orthonormal eigenvectors."""
     found = failing("linalg.eigh", "eigenvalues", np.linalg.eigh if vectors else np.linalg.eigvalsh, A, UPLO=UPLO)

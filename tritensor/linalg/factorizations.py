@@ -35,9 +35,10 @@ _SINGULAR = (
     "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
 )
 _listed = public(package=False, functional=False, out=takes_out(Into("cast")))
+_listed_in_float32 = public(package=False, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "float32"})
 
 
-@_listed
+@_listed_in_float32
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """The Cholesky decomposition: the lower triangular L of A = L L^H, for positive-definite A; with `upper` its
     adjoint.
@@ -52,7 +53,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     return positive("linalg.cholesky", "linalg.cholesky", input, upper)[0]
 
 
-@_listed
+@_listed_in_float32
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
     """The Cholesky decomposition as by `cholesky`, with `info` in place of an error: the order of the first minor that
     is not positive, or 0.
@@ -72,7 +73,7 @@ def positive(name: str, checked: str, input: Tensor, upper: bool) -> tuple[Tenso
     return found, info
 
 
-@_listed
+@_listed_in_float32
 def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     """The QR decomposition: Q, of orthonormal columns, and the upper triangular R of A = Q R.
 
@@ -92,7 +93,7 @@ def _check_driver(A: Tensor, driver: Any) -> None:
     check(driver is None or (A.is_cuda and driver in ("gesvd", "gesvdj", "gesvda")), words)
 
 
-@_listed
+@_listed_in_float32
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
     """The singular value decomposition A = U diag(S) V^H: U, S in falling order, and V^H, for A of shape (..., m, n).
 
@@ -107,7 +108,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     return return_types.linalg_svd(*decompositions.svd(A, full_matrices=full_matrices))
 
 
-@_listed
+@_listed_in_float32
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values of `svd`, in falling order.
 
@@ -119,7 +120,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     return decompositions.svd(A, full_matrices=False, compute_uv=followed(A))[1]  # type: ignore[no-any-return]
 
 
-@_listed
+@_listed_in_float32
 def eig(input: Tensor) -> return_types.linalg_eig:
     """The complex eigenvalues of square matrices, in no order, and eigenvectors of length 1 as columns.
 
@@ -129,7 +130,7 @@ def eig(input: Tensor) -> return_types.linalg_eig:
     return return_types.linalg_eig(*decompositions.eig(input))
 
 
-@_listed
+@_listed_in_float32
 def eigvals(input: Tensor) -> Tensor:
     """The eigenvalues of `eig`."""
     check_matrices("linalg.eigvals", input)
@@ -142,7 +143,7 @@ def _triangle(input: Tensor, letter: Any) -> str:
     return str(letter).upper()
 
 
-@_listed
+@_listed_in_float32
 def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
     """The eigenvalues of Hermitian matrices, rising, and orthonormal eigenvectors as columns.
 
@@ -155,7 +156,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
     return return_types.linalg_eigh(*decompositions.eigh(input, UPLO=_triangle(input, UPLO)))
 
 
-@_listed
+@_listed_in_float32
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of `eigh`."""
     letter = _triangle(input, UPLO)
@@ -317,7 +318,7 @@ def check_factors(name: str, input: Tensor, tau: Tensor) -> None:
     check(input.shape[:-2] == tau.shape[:-1], words)
 
 
-@_listed
+@_listed_in_float32
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections I - tau[i] v[i] v[i]^H, as `torch.geqrf` returns them.
 

@@ -143,7 +143,7 @@ class _MatrixExpBackward(Gradient):
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
-@_listed
+@public(package=False, functional=False, out=takes_out(Into("cast")), autocast={"cuda": "lower"})
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of two matrices or more in the order of the fewest multiplications; the ends may be vectors.
 
@@ -173,7 +173,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     return chained(parts).view(*tensors[0].shape[:-1], *tensors[-1].shape[1:])
 
 
-@_listed
+@public(package=False, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "lower", "cuda": "lower"})
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sums of conj(x) * y along a dimension; the others broadcast. Both are of one floating or complex dtype.
 

@@ -18,10 +18,11 @@ from .matrices import check, check_matrices
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
 _listed = public(package=False, functional=False, out=takes_out())
+_listed_in_float32 = public(package=False, functional=False, out=takes_out(), autocast={"cuda": "float32"})
 _older = public(functional=False, out=takes_out())
 
 
-@_listed
+@_listed_in_float32
 def vector_norm(x: Tensor, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The norms of all elements as one vector, or of the vectors along `dim`: the ord-th root of sum(|x| ** ord).
 
@@ -42,7 +43,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dim = None, keepdim: bool = Fals
     return reductions.norm(x, ord, dim, keepdim, dtype)
 
 
-@_listed
+@_listed_in_float32
 def matrix_norm(
     A: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -83,7 +84,7 @@ def norm(
     return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
-@_listed
+@public(package=False, functional=False, out=takes_out(), autocast={"cpu": "float32"})
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition numbers: the norms of order `p`, 2 unless given, times those of the inverses.
 
@@ -111,7 +112,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     return (matrix_norm(A, p) * matrix_norm(inverse, p)).nan_to_num(float("inf"), float("inf"), -float("inf"))  # type: ignore[arg-type]
 
 
-@_older
+@public(functional=False, out=takes_out(), autocast={"cuda": "float32"})
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
     """`linalg.matrix_norm` with "nuc"."""
     return matrix_norms.matrix_norm(input, "nuc", dim, keepdim, None)

@@ -21,23 +21,25 @@ from .factorizations import check_factors, factored, positive, reflections, unpa
 from .matrices import adjoint, check
 
 _old = public(method=True, functional=False, out=takes_out())
+_old_in_float32 = public(method=True, functional=False, out=takes_out(), autocast={"cpu": "float32"})
 _cast = public(method=True, functional=False, out=takes_out(Into("cast")))  # PyTorch casts to out in these
+_cast_in_float32 = public(method=True, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "float32"})
 _function = public(functional=False)
 
 
-@_cast
+@_cast_in_float32
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
     return called("CholeskyBackward0", positive("cholesky", "cholesky", input, upper)[0])  # type: ignore[no-any-return]
 
 
-@_old
+@_old_in_float32
 def qr(input: Tensor, some: bool = True) -> return_types.qr:
     """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
     return return_types.qr(*factorizations.qr(input, "reduced" if some else "complete"))
 
 
-@_old
+@_old_in_float32
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_types.svd:
     """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`.
 
@@ -54,7 +56,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_typ
     return return_types.svd(U, factorizations.svdvals(input), V)
 
 
-@public(method=True, functional=False)
+@public(method=True, functional=False, autocast={"cpu": "float32"})
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise."""
     if out is not None:
@@ -86,13 +88,13 @@ def lu_unpack(
     return return_types.lu_unpack(P, called("LuUnpackBackward0", L), called("LuUnpackBackward0", U))
 
 
-@_old
+@_old_in_float32
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
     return factorizations.lu_solve(LU_data, LU_pivots, input)
 
 
-@_cast
+@_cast_in_float32
 def geqrf(input: Tensor) -> return_types.geqrf:
     """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`.
 
@@ -105,13 +107,13 @@ def geqrf(input: Tensor) -> return_types.geqrf:
     return underived("geqrf", found, input, name="GeqrfBackward0")  # type: ignore[no-any-return]
 
 
-@_cast
+@_cast_in_float32
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """`linalg.householder_product`."""
     return factorizations.householder_product(input, input2)
 
 
-@_old
+@_old_in_float32
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`.
 

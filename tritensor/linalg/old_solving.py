@@ -17,11 +17,13 @@ from . import matrix_functions, solvers, solving
 from .matrices import check, check_matrices, identity
 
 _old = public(functional=False, method=True, out=takes_out())
+_old_in_float32 = public(functional=False, method=True, out=takes_out(), autocast={"cpu": "float32"})
 _cast = public(method=True, functional=False, out=takes_out(Into("cast")))  # PyTorch casts to out in these
+_cast_in_float32 = public(method=True, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "float32"})
 _plain = public(functional=False, method=True)
 
 
-@_old
+@_old_in_float32
 def inverse(input: Tensor) -> Tensor:
     """`linalg.inv`."""
     return solving.inv(input)
@@ -52,7 +54,7 @@ def logdet(input: Tensor) -> Tensor:
     return sign.log() + size if sign.is_complex() else where(sign == -1, float("nan"), size)  # type: ignore[no-any-return]
 
 
-@public(functional=False, method=True)
+@public(functional=False, method=True, autocast={"cpu": "float32"})
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """`linalg.pinv`."""
     return solving.pinv(input, rcond)
@@ -70,7 +72,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     return matrix_functions.matrix_exp(input)
 
 
-@_cast
+@_cast_in_float32
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U.
 
@@ -86,7 +88,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     return called("CholeskyInverseBackward0", solvers.cholesky_solved(input, one, upper=upper))  # type: ignore[no-any-return]
 
 
-@_cast
+@_cast_in_float32
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """Solves (L @ L^H) @ X = input for X, of which L is `input2`; with `upper` (U^H @ U) @ X = input. Batches
     broadcast."""
@@ -99,7 +101,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     return solvers.cholesky_solved(*solving.fitting("cholesky_solve", input2, input), upper=upper)  # type: ignore[no-any-return]
 
 
-@_old
+@_old_in_float32
 def triangular_solve(
     input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> return_types.triangular_solve:

@@ -52,7 +52,12 @@ def _regular(run: Callable[..., np.ndarray], a: np.ndarray, b: np.ndarray) -> tu
     return found, numbers
 
 
-@hosted(Matrices("inv_cpu", "linalg.inv" + _WANTS), name="linalg_inv_ex", outputs={"inverse": None, "info": INFO})
+@hosted(
+    Matrices("inv_cpu", "linalg.inv" + _WANTS),
+    name="linalg_inv_ex",
+    outputs={"inverse": None, "info": INFO},
+    autocast={"cpu": "float32"},
+)
 def inverse(A):
     """The inverse, and 0, or the number of a pivot that is zero."""
     return _regular(lambda a, _: np.linalg.inv(a.mT).mT, A, A)
@@ -93,6 +98,7 @@ def _of_matrix(of_b: Any, x: Any, left: bool) -> Any:
 
 substituted = Triangular("linalg_solve_triangular", Matrices("triangular_solve_cpu"))
 cholesky_solved = OfFactors("cholesky_solve", Matrices("cholesky_solve_cpu"))
+cholesky_solved.autocasts(cpu="float32")
 
 
 @substituted.gradient
@@ -251,7 +257,13 @@ def _(grad, A, out):
     return -adjoint(k @ p) + (gh - A @ k) @ p @ ph + phk - (phk @ p) @ A
 
 
-@hosted(Matrices("svd_cpu"), name="linalg_matrix_rank", outputs={"out": dtypes.int64}, kinds=TOLERANCES)
+@hosted(
+    Matrices("svd_cpu"),
+    name="linalg_matrix_rank",
+    outputs={"out": dtypes.int64},
+    kinds=TOLERANCES,
+    autocast={"cpu": "float32"},
+)
 def rank(A, atol, rtol, *, hermitian=False):
     """The number of singular values that are larger than both tolerances."""
     if hermitian:
@@ -265,6 +277,7 @@ def rank(A, atol, rtol, *, hermitian=False):
     Matrices("svd_cpu", _OF_SINGULAR_VALUES),
     name="linalg_lstsq",
     outputs={"solution": None, "residuals": "real", "rank": dtypes.int64, "singular_values": "real"},
+    autocast={"cpu": "float32"},
 )
 def least_squares(A, B, *, rcond):
     """The smallest X for which A @ X - B is smallest, the squares of that, the rank, and the singular values."""

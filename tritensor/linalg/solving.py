@@ -29,9 +29,10 @@ _SINGULAR = (
 _UNSOLVABLE = "The solver failed because the input matrix is singular."
 _OTHER_DTYPES = "This function doesn't handle types other than float and double"
 _listed = public(package=False, functional=False, out=takes_out(Into("cast")))
+_listed_in_float32 = public(package=False, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "float32"})
 
 
-@_listed
+@_listed_in_float32
 def inv(A: Tensor) -> Tensor:
     """The inverses of square matrices (..., n, n).
 
@@ -46,7 +47,7 @@ def inv(A: Tensor) -> Tensor:
     return _inverse("linalg.inv", A, True)[0]
 
 
-@_listed
+@_listed_in_float32
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
     """The inverse as by `inv`, which it is with `check_errors`, with `info` in place of an error: the pivot that is
     zero, or 0."""
@@ -62,7 +63,7 @@ def _inverse(name: str, A: Tensor, checked: bool) -> tuple[Tensor, Tensor]:
     return inverse, info
 
 
-@_listed
+@_listed_in_float32
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """Solves A @ X = B for X, or X @ A = B unless `left`, for square matrices A (..., n, n); batches broadcast.
 
@@ -195,7 +196,7 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
     return solvers.pseudoinverse(A, *found, hermitian=hermitian)  # type: ignore[no-any-return]
 
 
-@_listed
+@_listed_in_float32
 def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
     """The rank of matrices (..., m, n): the number of singular values that are not taken for 0; the arguments are those
     of `pinv`.
@@ -217,7 +218,7 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-@public(package=False, functional=False)
+@public(package=False, functional=False, autocast={"cpu": "float32"})
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
     """Solves the least squares problem: the smallest X for which A @ X - B is smallest, for matrices A (..., m, n) and
     B (..., m, k) or vectors (..., m).
@@ -274,7 +275,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 # ---- tensors as matrices --------------------------------------------------------------------------------------------
 
 
-@_listed
+@_listed_in_float32
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of a tensor as a square matrix: its first `ind` dimensions are rows, the others columns.
 
@@ -289,7 +290,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return inv(A.reshape(prod(rows), prod(cols))).reshape(*cols, *rows)
 
 
-@_listed
+@_listed_in_float32
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Solves tensordot(A, X, X.ndim) = B for X: A is a square matrix whose rows are its first dimensions, as many as B
     has.

@@ -1,18 +1,25 @@
 """Autocast: operators of a block compute in the dtype that suits them, half precision where that is exact enough.
 
-Which operator casts to what is declared here, in PyTorch's lists, by the names of operators and of public functions. An
+What an operator or a public function casts to is in its declaration: `autocast={"cpu": "lower", "cuda": "float32"}`.
+
+    lower     the half precision of the block
+    float32   float32
+    widest    float32 if an input is not of half precision, else half precision
+    apart     nothing: the function casts for itself, and what it calls does not cast again
+    banned    nothing: a call is an error
+
+They are what PyTorch's lists say (`aten/src/ATen/autocast_mode.h` and `autocast_mode.cpp`); `lists` prints ours. An
 operator casts its inputs when it is called (`cast`, from `Operator.__call__` and from the quick paths that come before
 it). Of a function that is several operators the inputs are cast (`casting`), and what it calls does not cast again, nor
-does anything in a backward pass, whose operators find the dtypes of the forward pass.
-
-The lists are those of PyTorch's `aten/src/ATen/autocast_mode.h` and `autocast_mode.cpp`.
+does anything in a backward pass, whose operators find the dtypes of the forward pass. A function that is one operator
+declares nothing, so that a call takes no longer.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -26,92 +33,32 @@ from ..tensors import Tensor, tensors_in
 from ..types import devices, dtypes
 
 _LOWER, _FLOAT32, _WIDEST, _APART, _BANNED = "lower", "float32", "widest", "apart", "banned"
+_KINDS = "cpu", "cuda"
 
-# Names that PyTorch's lists do not have are in brackets below: our operators for those that they have, and functions
-# which PyTorch composes of listed operators, or does not, other than we do.
-_CONVOLUTIONS = "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution"
-_RESIZED = """
-    upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
-    upsample_trilinear3d [upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d]
-"""
-_LOSSES = """
-    binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss huber_loss kl_div l1_loss
-    margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d poisson_nll_loss
-    smooth_l1_loss soft_margin_loss triplet_margin_loss
-"""
-_FFT = " ".join(
-    f"fft_{name}{ending}" for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for ending in ("", "2", "n")
-)
-LISTS: dict[str, dict[str, str]] = {
-    "cpu": {
-        _LOWER: f"""
-            addbmm addmm baddbmm bmm linalg_vecdot linear matmul mm prelu scaled_dot_product_attention {_CONVOLUTIONS}
-            [convolution_transposed lstm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell]
-        """,
-        _FLOAT32: f"""
-            {_LOSSES} {_FFT} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky
-            cholesky_inverse cholesky_solve cross_entropy_loss ctc_loss fractional_max_pool2d fractional_max_pool3d
-            geqrf grid_sampler grid_sampler_2d grid_sampler_3d inverse lu_solve max_pool3d max_unpool2d max_unpool3d
-            multilabel_margin_loss nanquantile orgqr ormqr pinverse polar prod qr quantile stft svd trace
-            triangular_solve view_as_complex
-            linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
-            linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve
-            linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
-            [adaptive_max_pool3d_with_indices lu]
-            [cross_entropy cross_entropy_with_gradient grid_sample max_unpool1d reflection_pad replication_pad]
-        """,
-        _WIDEST: "cat index_copy stack [gru gru_cell lstm_cell]",
-        _APART: "[addmv addr bilinear dot mv vdot]",
-    },
-    "cuda": {
-        _LOWER: f"""
-            addbmm addmm addmv addr baddbmm bmm chain_matmul einsum gru_cell linalg_multi_dot linalg_vecdot linear
-            lstm_cell matmul mm mv prelu rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention {_CONVOLUTIONS}
-            [convolution_transposed gru lstm rnn_relu rnn_tanh]
-        """,
-        _FLOAT32: f"""
-            {_LOSSES} {_RESIZED} acos asin cdist cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 group_norm
-            layer_norm linalg_matrix_norm linalg_vector_norm log log10 log1p log2 log_softmax logsumexp
-            native_layer_norm norm nuclear_norm pdist pow prod reciprocal renorm rms_norm rsqrt sinh softmax softplus
-            sum tan
-            [cross_entropy cross_entropy_with_gradient square]
-        """,
-        _APART: "[logsigmoid mish nansum native_group_norm]",
-        _WIDEST: """
-            addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add tensordot vdot [grid_sample]
-        """,
-        _BANNED: "binary_cross_entropy",
-    },
-}
-_POLICIES = {
-    kind: {name.strip("[]"): policy for policy, names in lists.items() for name in names.split()}
-    for kind, lists in LISTS.items()
-}
-# Functions that are one operator which casts, so that a call of the function takes no longer than it did.
-_BY_OPERATORS = frozenset(
-    f"""
-    {_CONVOLUTIONS} acos asin bmm cat cosh cumsum exp expm1 layer_norm linear log log10 log1p log2 log_softmax logsumexp
-    matmul mm nll_loss pow prod reciprocal rms_norm rsqrt sinh softmax softplus square stack sum tan
-    """.split()
-)
+Policy = Mapping[str, str]  # by the type of device, what is cast to; other types of devices cast nothing
+
+#: what autocast casts the inputs of an operator or a public function to, by its name
+POLICIES: dict[str, Policy] = {}
 
 
-def listed(name: str) -> bool:
-    """True if an operator of this name casts. One that changes a tensor in place does not."""
-    return name != "index_put" and any(name in policies for policies in _POLICIES.values())
+def lists(kind: str) -> dict[str, list[str]]:
+    """The names of all operators and functions that cast on devices of a type, by what they cast to."""
+    found: dict[str, list[str]] = {}
+    for name, policy in sorted(POLICIES.items()):
+        if kind in policy:
+            found.setdefault(policy[kind], []).append(name)
+    return found
 
 
-def cast(name: str, *inputs: Any) -> tuple[Any, ...]:
-    """The inputs of a call as autocast wants them: themselves where it is off, or the name is in no list."""
-    return _cast(name, inputs)[0] if state.types else inputs
+def cast(policy: Policy, *inputs: Any) -> tuple[Any, ...]:
+    """The inputs of a call as autocast wants them: themselves where it is off."""
+    return _cast("", policy, inputs)[0] if state.types else inputs
 
 
 @casts_of
-def casting(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The function, whose inputs autocast casts if its name is in a list and it is not one operator that does that."""
-    if name in _BY_OPERATORS or not any(name in policies for policies in _POLICIES.values()):
-        return function
-
+def casting(function: Callable[..., Any], name: str, policy: Policy) -> Callable[..., Any]:
+    """The function, whose inputs autocast casts; `name` is that of `lists`."""
+    POLICIES[name] = policy
     # composed with the function's own parameters: `*args` and `**named` would take 0.2 us, 3 % of a small loss
     shown = inspect.signature(function).parameters.values()
     plain = [
@@ -122,8 +69,14 @@ def casting(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         f"{each.name}={each.name}" if each.kind is each.KEYWORD_ONLY else str(each.replace(default=each.empty))
         for each in plain
     )
-    scope: dict[str, Any] = {"__name__": __name__, "function": function, "called": _called, "casts": casts}
-    lines = f"    if casts.on: return called({name!r}, function, {given})\n    return function({given})\n"
+    scope: dict[str, Any] = {
+        "__name__": __name__,
+        "function": function,
+        "policy": policy,
+        "called": _called,
+        "casts": casts,
+    }
+    lines = f"    if casts.on: return called(policy, function, {given})\n    return function({given})\n"
     exec(f"def {name}{inspect.Signature(plain)}:\n{lines}", scope)
     call: Any = functools.wraps(function)(scope[name])
     defaults = {each.name: each.default for each in shown if each.default is not each.empty}
@@ -133,20 +86,20 @@ def casting(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call  # type: ignore[no-any-return]
 
 
-def _called(name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def _called(policy: Policy, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """Call a function of which no operator casts if its inputs were cast."""
     if not state.types:
         return function(*args, **named)
-    values, policy = _cast(name, (*args, *named.values()))
+    values, wanted = _cast(function.__name__, policy, (*args, *named.values()))
     named = dict(zip(named, values[len(args) :], strict=True))
-    return (function if policy is None else functools.partial(without_casts, function))(*values[: len(args)], **named)
+    return (function if wanted is None else functools.partial(without_casts, function))(*values[: len(args)], **named)
 
 
-def _cast(name: str, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], str | None]:
+def _cast(name: str, policies: Policy, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], str | None]:
     """The inputs as they are wanted, and the policy, None if there is none for the device that they are on."""
     tensors = list(tensors_in(inputs))
     kind = "cuda" if any(x.is_cuda for x in tensors) else "cpu"
-    policy = _POLICIES[kind].get(name) if kind in state.types else None
+    policy = policies.get(kind) if kind in state.types else None
     if policy is None or policy == _APART:
         return inputs, policy
     if policy == _BANNED:
@@ -300,7 +253,7 @@ def is_autocast_available(device_type: str) -> bool:
     Raises:
         ArgumentError: the type is no string. DeviceError: no devices have that type.
     """
-    return _kind("_is_autocast_available", device_type) in _POLICIES
+    return _kind("_is_autocast_available", device_type) in _KINDS
 
 
 @public(functional=False)

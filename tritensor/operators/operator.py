@@ -41,7 +41,7 @@ from ..runtime.replay import Replay, active, key_of, table
 from ..runtime.trace import traced
 from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
-from .autocasting import cast, listed
+from .autocasting import POLICIES, cast
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 
 __all__ = ["ANY", "COMPARISON", "FLOAT", "INTEGRAL", "NUMERIC", "ORDER", "REAL", "REAL_FLOAT", "Number", "Operator"]
@@ -79,7 +79,7 @@ class Operator:
         example: metadata for those calls, where the defaults are not suitable.
         constant: results require no grad, or by the inputs in this tuple; of others without gradients backward raises.
         refuses: inputs that must not require grad, each with the name that the error has for the operator.
-        listed: whether autocast may cast the inputs.
+        autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
     """
@@ -92,6 +92,8 @@ class Operator:
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
     constant: bool | tuple[str, ...] = ()
     refuses: Mapping[str, str] = {}
+    autocast: Mapping[str, str] = {}
+    listed = False
     holomorphic = True  # whether gradient functions multiply by a complex derivative, which PyTorch conjugates
     __signature__ = ShownSignature()
     calls: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
@@ -128,7 +130,6 @@ class Operator:
         self.backwards: dict[tuple[bool, ...], OperatorGradient | None] = {}
         self.replays: dict[Any, Replay | None] = table()
         self.body: Any = None
-        self.listed = listed(name)
         self.__name__ = name
         self.__doc__ = reference.__doc__
         both = set(self.inputs) & set(self.outputs)
@@ -165,6 +166,12 @@ class Operator:
     def gradients(self, **functions: Callable[..., Any]) -> Operator:
         """Declare the gradient of each input separately, so that only what is needed is computed and saved."""
         self.gradients_of.update(functions)
+        return self
+
+    def autocasts(self, **policy: str) -> Operator:
+        """Declare what autocast casts the inputs to on a type of device: `cuda="float32"`, see `autocasting`."""
+        self.autocast, self.listed = policy, True
+        POLICIES[self.name] = policy
         return self
 
     def samples(self, function: Callable[[Any], Iterable[tuple[Any, ...]]]) -> Callable[..., Any]:
@@ -227,7 +234,7 @@ class Operator:
     def __call__(self, *inputs: Any, **metadata: Any) -> Any:
         """Run the operator on tensors (and Python numbers); see the module for the stages."""
         if casts.on and self.listed:
-            given = cast(self.name, *inputs, *metadata.values())
+            given = cast(self.autocast, *inputs, *metadata.values())
             inputs, metadata = given[: len(inputs)], dict(zip(metadata, given[len(inputs) :], strict=True))
         values: list[Any] = []
         key = key_of(self, inputs, metadata, values) if self.repeatable else None
@@ -240,7 +247,7 @@ class Operator:
             more: what the call depends on besides the input: numbers of one class each, strings, None.
         """
         if casts.on and self.listed:
-            (input,) = cast(self.name, input)
+            (input,) = cast(self.autocast, input)
         data = getattr(input, "_data", None)
         if data.__class__ is ndarray:
             return self.call((data.dtype, data.shape, more), [data], (input,), metadata)

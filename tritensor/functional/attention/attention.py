@@ -29,7 +29,7 @@ _WIDEST, _WIDEST_DOUBLE = 256, 128
 _FEW = 1 << 11
 
 
-@public(package=False)
+@public(package=False, autocast={"cpu": "lower", "cuda": "lower"})
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -191,7 +191,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     return input / norm(input, p, dim, keepdim=True).clamp_min(eps)
 
 
-@public()
+@public(autocast={"cuda": "float32"})
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`; the two broadcast.
 

@@ -76,7 +76,7 @@ def _check_step(input: Tensor, first: Sequence[Tensor], w_ih: Tensor, w_hh: Tens
             raise ShapeError(words)
 
 
-def _declare(name: str, mode: str, layer: str) -> None:
+def _declare(name: str, mode: str, layer: str, cpu: str) -> None:
     """A function of all layers, and one of a step."""
     operator, several = RECURRENT[mode], mode == "lstm"
 
@@ -122,11 +122,12 @@ def _declare(name: str, mode: str, layer: str) -> None:
     )
     cell.__doc__ = f"One step of `nn.{layer}Cell`: the new states{', and the cells' * several}.{raised}"
     layers.__name__, cell.__name__ = layers.__qualname__, cell.__qualname__ = name, f"{name}_cell"
-    public(functional=False)(layers)
-    public(functional=False)(cell)
+    autocast = {"cpu": cpu, "cuda": "lower"}
+    public(functional=False, autocast=autocast)(layers)
+    public(functional=False, autocast={**autocast, "cpu": "widest"} if several else autocast)(cell)
 
 
-_declare("lstm", "lstm", "LSTM")
-_declare("gru", "gru", "GRU")
-_declare("rnn_tanh", "tanh", "RNN")
-_declare("rnn_relu", "relu", "RNN")
+_declare("lstm", "lstm", "LSTM", "lower")
+_declare("gru", "gru", "GRU", "widest")
+_declare("rnn_tanh", "tanh", "RNN", "lower")
+_declare("rnn_relu", "relu", "RNN", "lower")

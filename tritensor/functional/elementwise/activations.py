@@ -142,13 +142,13 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-@public(package=False)
+@public(package=False, autocast={"cuda": "apart"})
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Applies Mish: input * tanh(softplus(input))."""
     return called("MishBackward0", _apply(lambda x: x * softplus(x).tanh(), input, inplace))
 
 
-@public(package=False, out=takes_out())
+@public(package=False, out=takes_out(), autocast={"cuda": "apart"})
 def logsigmoid(input: Tensor) -> Tensor:
     """Applies the logarithm of the sigmoid, computed without overflow."""
     return called("LogSigmoidBackward0", -softplus(-input, threshold=40.0))
@@ -226,7 +226,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _apply(piecewise.threshold, input, inplace, threshold=threshold, value=value)
 
 
-@public(method=True)
+@public(method=True, autocast={"cpu": "lower", "cuda": "lower"})
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Parametric ReLU: input where it is positive, else times weight: one number, or one for each channel, dimension 1.
 

@@ -69,7 +69,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     return _of_parts("complex", real, imag)
 
 
-@public(functional=False, out=takes_out(Into("object", "partly")))
+@public(functional=False, out=takes_out(Into("object", "partly")), autocast={"cpu": "float32"})
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Complex numbers of their magnitudes and angles; dtypes and errors are those of `complex`.
 

@@ -145,7 +145,7 @@ def short(x: Tensor) -> str:
     return str(x.type()).rpartition(".")[2].removesuffix("Tensor")
 
 
-@public(method=True)
+@public(method=True, autocast={"cuda": "widest"})
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
     """A copy of `input` with `values` at `input[indices]`, or added to what is there (in one order on every run)."""
     return index_put_(input.clone(), indices, values, accumulate)
@@ -246,7 +246,7 @@ def check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tens
     return dim
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
+@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED), autocast={"cpu": "widest"})
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
     dim = slice_dim("index_copy_", input, dim, index)

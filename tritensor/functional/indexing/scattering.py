@@ -43,7 +43,7 @@ def scatter(
     return _scatter(input, dim, index, src, "prod" if reduce == "multiply" else reduce and "sum")
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
+@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED), autocast={"cuda": "widest"})
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Scatters and adds: `input` with each element of `src` added at the position in `index` along `dim`.
 

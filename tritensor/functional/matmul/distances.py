@@ -35,7 +35,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return called("NormBackward1", norm(x1 - x2 + eps, p, -1, keepdim))  # type: ignore[no-any-return]
 
 
-@public()
+@public(autocast={"cuda": "float32"})
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Pairwise distances: the p-norm of the difference of each two rows of a matrix (N, M): N * (N - 1) / 2 numbers.
 
@@ -60,7 +60,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return called("PdistBackward0", made)  # type: ignore[no-any-return]
 
 
-@public(method=True)
+@public(method=True, autocast={"cuda": "float32"})
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of input - other; the two broadcast.
 
@@ -80,7 +80,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return called("DistBackward0", norm(gap, p))  # type: ignore[no-any-return]
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
+@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")), autocast={"cuda": "float32"})
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """The input with those of its slices along `dim` whose p-norm is above `maxnorm` scaled to that norm.
 
@@ -113,7 +113,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "dono
 _BLOCK = 1 << 22  # differences that are held at once
 
 
-@public()
+@public(autocast={"cpu": "float32", "cuda": "float32"})
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MODES[0]) -> Tensor:
     """Pairwise distances: the p-norms of the differences of each row of `x1` (..., P, M) and each of `x2` (..., R, M):
     (..., P, R).
@@ -180,7 +180,7 @@ def _by_product(x1: Tensor, x2: Tensor) -> Tensor:
     return where(found == 0, 0, where(found == 0, 1, found).sqrt())
 
 
-@public()
+@public(autocast={"cpu": "apart", "cuda": "widest"})
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Applies a bilinear transformation: `input1 @ weight[k] @ input2 + bias[k]` for each k.
 

@@ -79,7 +79,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     return called("BmmBackward0", quick_matmul(input, mat2))  # type: ignore[no-any-return]
 
 
-@public(method=True, out=takes_out())
+@public(method=True, out=takes_out(), autocast={"cpu": "apart", "cuda": "lower"})
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
     check_tensor("mv", "vec", 2, vec)
@@ -90,7 +90,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return called("MvBackward0", quick_matmul(input, vec))  # type: ignore[no-any-return]
 
 
-@public(method=True, out=takes_out())
+@public(method=True, out=takes_out(), autocast={"cpu": "apart", "cuda": "widest"})
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The dot product: the sum of the products of two vectors' elements.
 
@@ -140,7 +140,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return input.unsqueeze(1) * vec2
 
 
-@public(method=True, out=takes_out(Into("same", "partly")))
+@public(method=True, out=takes_out(Into("same", "partly")), autocast={"cpu": "lower", "cuda": "lower"})
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
     if older:

@@ -78,7 +78,12 @@ def _fitted(shape: Callable[[Tensor, Tensor], tuple[int, ...]]) -> Callable[...,
 method("addmm_")(_fitted(lambda a, b: (a._data.shape[0], b._data.shape[-1]))(addmm.plain))  # type: ignore[attr-defined]
 
 
-@public(method=True, in_place=_fitted(lambda mat, vec: mat._data.shape[:1]), out=_ADDED)
+@public(
+    method=True,
+    in_place=_fitted(lambda mat, vec: mat._data.shape[:1]),
+    out=_ADDED,
+    autocast={"cpu": "apart", "cuda": "lower"},
+)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input.
 
@@ -106,7 +111,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, a
     return _sum("addmv", input, mv(mat, vec), beta, alpha)
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE))
+@public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE), autocast={"cpu": "apart", "cuda": "lower"})
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted.
 
@@ -129,7 +134,12 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, 
     return called("AddrBackward0", add(input if beta == 1 else input * beta, product, alpha=alpha))  # type: ignore[no-any-return]
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly", "")))
+@public(
+    method=True,
+    in_place=in_place_form,
+    out=takes_out(Into("same", "partly", "")),
+    autocast={"cpu": "lower", "cuda": "lower"},
+)
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input.
 
@@ -160,7 +170,12 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any
     return _sum("addbmm", input, wide @ batch2.reshape(count * common, columns), beta, alpha)
 
 
-@public(method=True, in_place=_fitted(lambda a, b: (*a._data.shape[:2], b._data.shape[-1])), out=_ADDED)
+@public(
+    method=True,
+    in_place=_fitted(lambda a, b: (*a._data.shape[:2], b._data.shape[-1])),
+    out=_ADDED,
+    autocast={"cpu": "lower", "cuda": "lower"},
+)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input.
 
@@ -185,7 +200,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: An
     return _sum("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
-@public(method=True, out=takes_out())
+@public(method=True, out=takes_out(), autocast={"cpu": "apart", "cuda": "widest"})
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The dot product of two vectors, of which the first is conjugated.
 
@@ -197,7 +212,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return called("VdotBackward0", dot(input.conj(), other))  # type: ignore[no-any-return]
 
 
-@public(out=takes_out())
+@public(out=takes_out(), autocast={"cuda": "widest"})
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tensor:
     """The contraction of two tensors: the sum of products over several dimensions of both.
 
@@ -274,7 +289,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return standing_alone(_unsafe_view((x * y).contiguous(), shape), "unsafe_view")
 
 
-@public(method=True)
+@public(method=True, autocast={"cpu": "float32"})
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal.
 
@@ -313,7 +328,7 @@ def chained(matrices: Sequence[Tensor]) -> Tensor:
     return of(0, len(matrices) - 1)
 
 
-@public()
+@public(autocast={"cuda": "lower"})
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the order that multiplies least.
 
@@ -361,7 +376,7 @@ def crossed(input: Tensor, other: Tensor, dim: int) -> Tensor:
     return called("LinalgCrossBackward0", stack((b * f - c * e, c * d - a * f, a * e - b * d), place))  # type: ignore[no-any-return]
 
 
-@public(method=True, out=takes_out())
+@public(method=True, out=takes_out(), autocast={"cuda": "widest"})
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross products of vectors of three elements, along the first dimension of size 3 unless `dim` is given.
 

@@ -17,7 +17,7 @@ Label = Any
 Labels = list[Label]
 
 
-@public()
+@public(autocast={"cuda": "lower"})
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Einstein summation: the sum of products defined by an equation of subscripts.
 

@@ -178,7 +178,7 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0).values
 
 
-@public(method=True, out=takes_out(_PARTLY))
+@public(method=True, out=takes_out(_PARTLY), autocast={"cpu": "float32"})
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -198,7 +198,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, as_flag("quantile", keepdim), interpolation)
 
 
-@public(method=True, out=takes_out(_PARTLY))
+@public(method=True, out=takes_out(_PARTLY), autocast={"cpu": "float32"})
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:

@@ -152,7 +152,7 @@ def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
     return found
 
 
-@public(method=True, out=takes_out())
+@public(method=True, out=takes_out(), autocast={"cuda": "float32"})
 def norm(
     input: Tensor, p: float | str | None = "fro", dim: Dim = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:

@@ -37,7 +37,9 @@ def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others
     return running.cumsum(input, dim=_dim("cumsum", input, dim, others), dtype=dtype)
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(COMPUTED._replace(apart="partly")))
+@public(
+    method=True, in_place=in_place_form, out=takes_out(COMPUTED._replace(apart="partly")), autocast={"cuda": "float32"}
+)
 def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
     """The cumulative products along `dim`; integers and booleans multiply in int64.
 

@@ -96,7 +96,7 @@ def instance_norm(
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
-@public(package=False)
+@public(package=False, autocast={"cuda": "float32"})
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -155,7 +155,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     beside = (0, 0) * (input.ndim - 2) + (size // 2, (size - 1) // 2)
     squares = input * input
     if casts.on and input.ndim > 3:
-        (squares,) = cast("avg_pool3d", squares)  # what PyTorch's sums are there
+        (squares,) = cast({"cpu": "float32"}, squares)  # what PyTorch's sums are there
     squares = pad(squares, beside)
     total = squares.narrow(1, 0, input.shape[1])
     for step in range(1, size):
@@ -391,5 +391,7 @@ def _in_format_of(input: Tensor, out: Tensor) -> Tensor:
     return out.contiguous(memory_format=formats.suggested(tuple(input.shape), input.stride()))
 
 
+_CASTING = {_group_norm: {"cuda": "float32"}, _native_group_norm: {"cuda": "apart"}}
 for _function in (_batch_norm, _instance_norm, _group_norm, _native_batch_norm, _native_group_norm):
-    publish(_function.__name__[1:], casting(_function, _function.__name__[1:]), functional=False)
+    _policy, _name = _CASTING.get(_function), _function.__name__[1:]
+    publish(_name, casting(_function, _name, _policy) if _policy else _function, functional=False)

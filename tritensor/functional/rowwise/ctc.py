@@ -21,7 +21,11 @@ from .reduced import loss, reduction_named
 _CALL = "(while checking arguments for ctc_loss_allocate_outputs)"
 
 
-@loss(legacy=False, package="log_probs targets input_lengths target_lengths blank reduction zero_infinity")
+@loss(
+    legacy=False,
+    package="log_probs targets input_lengths target_lengths blank reduction zero_infinity",
+    autocast={"cpu": "float32"},
+)
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

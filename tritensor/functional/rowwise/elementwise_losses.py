@@ -42,7 +42,7 @@ def _check_result(result: dtype, wanted: dtype) -> None:
         raise DtypeError(explain(words, remedy="convert the tensor with .to(dtype)"))
 
 
-@loss()
+@loss(autocast={"cpu": "float32", "cuda": "float32"})
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The mean squared error loss: the mean (or sum) of the squared differences, weighted by `weight` if that is given.
 
@@ -55,7 +55,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
     return _weighted(input, called("MseLossBackward0", values), weight)
 
 
-@loss()
+@loss(autocast={"cpu": "float32", "cuda": "float32"})
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The mean absolute error (L1) loss: the mean (or sum) of the distances; the arguments are `mse_loss`'s."""
     check_both("l1_loss", input, target)
@@ -68,7 +68,7 @@ def _distances(input: Tensor, target: Tensor) -> Tensor:
     return (input - target).abs()
 
 
-@loss()
+@loss(autocast={"cpu": "float32", "cuda": "float32"})
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """The smooth L1 loss of distances d: d * d / (2 * beta) up to `beta`, beyond it d - beta / 2.
 
@@ -84,7 +84,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     return called("SmoothL1LossBackward0", errors.bent_error(input, _numeric(target, input), bend=float(beta)))
 
 
-@loss(legacy=False)
+@loss(legacy=False, autocast={"cpu": "float32", "cuda": "float32"})
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -106,7 +106,7 @@ def huber_loss(
     return values if weight is None else values * weight
 
 
-@loss()
+@loss(autocast={"cpu": "float32", "cuda": "banned"})
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -132,7 +132,7 @@ def binary_cross_entropy(
     return called("BinaryCrossEntropyBackward0", values)
 
 
-@loss(package="input target weight pos_weight reduction")
+@loss(package="input target weight pos_weight reduction", autocast={"cpu": "float32", "cuda": "float32"})
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -161,7 +161,7 @@ def binary_cross_entropy_with_logits(
     return called("BinaryCrossEntropyWithLogitsBackward0", values.to(target.dtype))
 
 
-@public(package=False)
+@public(package=False, autocast={"cpu": "float32", "cuda": "float32"})
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -200,10 +200,10 @@ def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bo
 
 
 _kl_div.__name__ = "kl_div"
-public(functional=False)(_kl_div)
+public(functional=False, autocast={"cpu": "float32", "cuda": "float32"})(_kl_div)
 
 
-@loss(package="input target log_input full eps reduction")
+@loss(package="input target log_input full eps reduction", autocast={"cpu": "float32", "cuda": "float32"})
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -262,7 +262,7 @@ def gaussian_nll_loss(
     return values + 0.5 * math.log(2 * math.pi) if full else values
 
 
-@loss()
+@loss(autocast={"cpu": "float32", "cuda": "float32"})
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The soft margin (logistic) loss: log(1 + exp(-target * input)) for targets of 1 and -1."""
     _check_result(result_type(input, target), input.dtype)

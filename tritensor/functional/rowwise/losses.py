@@ -17,7 +17,7 @@ from ..views.view_operators import standing_alone
 from .reduced import reduction_named, reduction_of
 
 
-@public(package=False)
+@public(package=False, autocast={"cpu": "float32", "cuda": "float32"})
 def cross_entropy(
     input: Tensor,
     target: Tensor,

@@ -18,7 +18,7 @@ from ..matmul.distances import pairwise_distance
 from .reduced import check_floating, loss, reduction_named
 
 
-@loss(package="input target margin reduction")
+@loss(package="input target margin reduction", autocast={"cpu": "float32", "cuda": "float32"})
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """The hinge embedding loss: the distances `input` of pairs that are alike (target 1), max(0, margin - input) of
     others (-1)."""
@@ -26,7 +26,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
     return where(target != 1, (margin - input).clamp_min(0), zeros) + where(target != -1, input, zeros)
 
 
-@loss(package="input1 input2 target margin reduction")
+@loss(package="input1 input2 target margin reduction", autocast={"cpu": "float32", "cuda": "float32"})
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
@@ -42,7 +42,7 @@ def margin_ranking_loss(
     return (-target * (input1 - input2) + margin).clamp_min(0)
 
 
-@loss(package="input1 input2 target margin reduction")
+@loss(package="input1 input2 target margin reduction", autocast={"cpu": "float32", "cuda": "float32"})
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
@@ -64,7 +64,7 @@ def cosine_embedding_loss(
     return where(target == 1, 1 - cosine, zeros) + where(target == -1, (cosine - margin).clamp_min(0), zeros)
 
 
-@loss(package="anchor positive negative margin p eps swap reduction")
+@loss(package="anchor positive negative margin p eps swap reduction", autocast={"cpu": "float32", "cuda": "float32"})
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -116,7 +116,7 @@ def _triplets(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float,
     return (margin + near - far).clamp_min(0)  # type: ignore[no-any-return]
 
 
-@loss()
+@loss(autocast={"cpu": "float32", "cuda": "float32"})
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -160,7 +160,7 @@ def multi_margin_loss(
     return called("MultiMarginLossBackward0", _of_rows(values, reduction))
 
 
-@loss()
+@loss(autocast={"cpu": "float32", "cuda": "float32"})
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The multi-label margin loss: the sum of max(0, 1 - a label's score + another class's score) over all pairs,
     divided by the number of classes.

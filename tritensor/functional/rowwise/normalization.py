@@ -110,7 +110,7 @@ def layer_norm(
     return _with_moments(input, normalized_shape, weight, bias, eps)[0]
 
 
-@public(functional=False)
+@public(functional=False, autocast={"cuda": "float32"})
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ...autograd.gradients import called
@@ -64,7 +64,9 @@ def reduced(values: Any, reduction: str, refused: str = _REFUSED) -> Tensor:
     return called(title, result) if title else result  # type: ignore[no-any-return]
 
 
-def loss(legacy: bool = True, package: str = "", refused: str = _REFUSED) -> Callable[[Formula], Formula]:
+def loss(
+    legacy: bool = True, package: str = "", refused: str = _REFUSED, autocast: Mapping[str, str] | None = None
+) -> Callable[[Formula], Formula]:
     """A decorator that makes a public loss of its formula: a function of the same parameters that returns an error for
     each element.
 
@@ -76,6 +78,7 @@ def loss(legacy: bool = True, package: str = "", refused: str = _REFUSED) -> Cal
         legacy: whether `size_average` and `reduce` are parameters, too, before `reduction` unless the formula has them.
         package: the parameters of the name of tritensor itself, which PyTorch has in another order; none without it.
         refused: PyTorch's message for an unknown reduction.
+        autocast: what autocast casts the inputs to, see `public`.
     """
 
     def declare(formula: Formula) -> Formula:
@@ -93,7 +96,7 @@ def loss(legacy: bool = True, package: str = "", refused: str = _REFUSED) -> Cal
             return made
 
         if package:
-            public(functional=False)(composed([shown[name] for name in package.split()]))
+            public(functional=False, autocast=autocast)(composed([shown[name] for name in package.split()]))
         parameters = []
         for name, each in shown.items():
             if name == "reduction" and legacy:
@@ -101,7 +104,7 @@ def loss(legacy: bool = True, package: str = "", refused: str = _REFUSED) -> Cal
                 parameters += [other for other in old if other.name not in shown]
             parameters.append(each)
         older = ["reduction = reduction_of(size_average, reduce, reduction)"] if legacy else []
-        return public(package=False)(composed(parameters, *older))  # type: ignore[no-any-return]
+        return public(package=False, autocast=autocast)(composed(parameters, *older))  # type: ignore[no-any-return]
 
     return declare
 

@@ -54,7 +54,7 @@ def view_as_real(input: Tensor) -> Tensor:
     return _view_as_real(input)
 
 
-@public(functional=False)
+@public(functional=False, autocast={"cpu": "float32"})
 def view_as_complex(input: Tensor) -> Tensor:
     """Real numbers in memory as complex ones: the last dimension holds real and imaginary part side by side.
 

@@ -74,7 +74,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         inner[dim] = slice(max(0, before), shape[dim] - max(0, after))
     if mode != "constant":
         if casts.on and mode != "circular" and (mode == "replicate" or len(pad) < 6):
-            (input,) = cast(f"{_MODES[mode]}_pad", input)
+            (input,) = cast({"cpu": "float32"}, input)
         return _continued(input, pad, mode)
     if isinstance(value, complex):
         raise ArgumentError("pad(): argument 'value' (position 4) must be float, not complex")
@@ -186,7 +186,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(layout.broadcast_shapes(*found))
 
 
-@public(method=True, out=takes_out(COMPUTED))
+@public(method=True, out=takes_out(COMPUTED), autocast={"cuda": "apart"})
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the elements that are not NaN.
 

@@ -26,7 +26,7 @@ _CHANGED = (
 )
 
 
-@public(package=False)
+@public(package=False, autocast={"cpu": "float32", "cuda": "widest"})
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:

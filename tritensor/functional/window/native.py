@@ -51,8 +51,14 @@ def _declare(name: str, of: str, indices: bool, *, functional: bool) -> None:
     form.__signature__ = shown.replace(parameters=kept, return_annotation=result)  # type: ignore[attr-defined]
     form.__name__ = form.__qualname__ = name
     form.__doc__ = f"`nn.functional.{of}` {'with' if indices else 'without'} the places of the elements."
-    public(package=not functional, functional=functional)(form)
+    autocast = {"cpu": "float32"} if name in _CASTING else None
+    public(package=not functional, functional=functional, autocast=autocast)(form)
 
+
+_CASTING = (
+    "max_pool3d",
+    "adaptive_max_pool3d_with_indices",
+)  # those of three dimensions that are one operator in PyTorch
 
 for _dims in "123":
     _declare(f"max_pool{_dims}d", f"max_pool{_dims}d", False, functional=False)
@@ -167,7 +173,8 @@ def _declare_sampler(rank: int | None) -> None:
         return grid_sample(input, grid, mode, padding, align_corners)
 
     sampler.__name__ = sampler.__qualname__ = name
-    public(functional=False)(sampler)
+    autocast = {"cpu": "float32"} if rank else {"cpu": "float32", "cuda": "widest"}
+    public(functional=False, autocast=autocast)(sampler)
 
 
 for _rank in (None, 2, 3):

@@ -29,7 +29,7 @@ from .pooling_arguments import (
     sizes_of,
     window_arguments,
 )
-from .resizing import resized
+from .resizing import AREAS_AUTOCAST, resized
 
 RANKS = (1, 2, 3)
 
@@ -88,7 +88,7 @@ def _max_pool(rank: int) -> Any:
             input, return_indices, node, size=size, kernel=kernel, stride=steps, padding=pads, dilation=gaps
         )
 
-    return declare(max_pool, name, rank)
+    return declare(max_pool, name, rank, autocast={"cpu": "float32"} if rank == 3 else None)
 
 
 def _averaged(
@@ -183,7 +183,8 @@ def _avg_pool(rank: int) -> Any:
 
     words = [line for line in str(avg_pool.__doc__).splitlines(True) if "divisor_override" not in line]
     avg_pool1d.__doc__ = "".join(words)
-    return declare(avg_pool1d if rank == 1 else avg_pool, name, rank)
+    function, autocast = avg_pool1d if rank == 1 else avg_pool, {"cpu": "float32"} if rank == 3 else None
+    return declare(function, name, rank, autocast=autocast)
 
 
 def _adaptive_max_pool(rank: int) -> Any:
@@ -212,7 +213,7 @@ def _adaptive_max_pool(rank: int) -> Any:
         check_dtype(words, input, floating)
         return _largest(input, return_indices, node, size=size)
 
-    return declare(adaptive_max_pool, name, rank)
+    return declare(adaptive_max_pool, name, rank, autocast={"cpu": "float32"} if rank == 3 else None)
 
 
 def _adaptive_avg_pool(rank: int) -> Any:
@@ -242,7 +243,7 @@ def _adaptive_avg_pool(rank: int) -> Any:
         along = zip(range(input.ndim - rank, input.ndim), input._data.shape[-rank:], size)
         return _named(name, rank, input, [Map(*each, rule("area")) for each in along])
 
-    return declare(adaptive_avg_pool, name, rank)
+    return declare(adaptive_avg_pool, name, rank, autocast=AREAS_AUTOCAST if rank == 3 else None)
 
 
 def _lp_pool(rank: int) -> Any:

@@ -22,6 +22,7 @@ from ..views.view_operators import standing_alone
 # The modes and the number of dimensions that they resize, 0 for any.
 _MODES = {"nearest": 0, "nearest-exact": 0, "area": 0, "linear": 1, "bilinear": 2, "bicubic": 2, "lanczos": 2}
 _MODES["trilinear"] = 3
+AREAS_AUTOCAST = {"cpu": "float32"}  # of averages in three dimensions
 _SPATIAL = "Please provide input tensor in (N, C, d1, d2, ...,dK) format and"
 
 
@@ -129,7 +130,10 @@ def _interpolate(
     words = "adaptive_avg_pool" if mode == "area" else f"upsample_{mode.replace('-', '_')}"
     words = f"{words}{rank}d"
     if casts.on:
-        (x,) = cast(words, x)
+        policy = (
+            {} if mode == "lanczos" else {"cuda": "float32"} if mode != "area" else AREAS_AUTOCAST if rank == 3 else {}
+        )
+        (x,) = cast(policy, x)
     if not (x.dtype.is_floating_point or (x.dtype is dtypes.uint8 and mode != "area")):
         raise UnsupportedError(
             explain(

@@ -67,7 +67,7 @@ class _Frames:
         return pad(window, (left, self.size - self.length - left)) if self.length < self.size else window
 
 
-@public(method=True, functional=False)
+@public(method=True, functional=False, autocast={"cpu": "float32"})
 def stft(
     input: Tensor,
     n_fft: int,

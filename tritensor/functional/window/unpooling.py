@@ -77,7 +77,7 @@ def _fractional_max_pool(rank: int) -> Any:
         return (out, places) if return_indices else out
 
     fractional_max_pool.__doc__ = fractional_max_pool.__doc__.replace("{four}", ", ".join("4" * rank))  # type: ignore[union-attr]
-    return declare(fractional_max_pool, name, rank)
+    return declare(fractional_max_pool, name, rank, autocast={"cpu": "float32"})
 
 
 def _sizes(call: str, rank: int, name: str, position: int, value: Any) -> tuple[int, ...]:
@@ -228,7 +228,7 @@ def _max_unpool(rank: int) -> Any:
             return called("MaxUnpool2DBackward0", out.contiguous(memory_format=channels_last))  # type: ignore[no-any-return]
         return out
 
-    return declare(max_unpool, name, rank)
+    return declare(max_unpool, name, rank, autocast={"cpu": "float32"})
 
 
 def _unpooled_size(

@@ -139,6 +139,7 @@ def _attention_backward(
 
 
 attention = Attention("scaled_dot_product_attention", _attention, FLOATING, outputs=("out", "logsumexp"))
+attention.autocasts(cpu="lower", cuda="lower")
 attention_backward = Attention(
     "scaled_dot_product_attention_backward",
     _attention_backward,

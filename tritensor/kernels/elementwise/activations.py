@@ -222,7 +222,7 @@ def _(grad, x):
     return grad * (share * (1.0 + x * (1.0 - share)))
 
 
-@elementwise(SHAPED, methods=())
+@elementwise(SHAPED, methods=(), autocast={"cuda": "float32"})
 def softplus(x, *, beta=1.0, threshold=20.0):
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
     out = np.multiply(x, beta, out=np.empty_like(x))

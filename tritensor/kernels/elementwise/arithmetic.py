@@ -128,7 +128,7 @@ def _factor(grad, value):
     return value.real if isinstance(value, complex) and not grad.is_complex() else value
 
 
-@elementwise(Rule("any", dtypes.INTEGER, held=("value",), widely=True))
+@elementwise(Rule("any", dtypes.INTEGER, held=("value",), widely=True), autocast={"cuda": "widest"})
 def addcmul(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 * tensor2."""
     return x + _scaled(tensor1, value, x, tensor2) * tensor2
@@ -161,7 +161,7 @@ class Ratio(Rule):
         return super().__call__(operator, operands)
 
 
-@elementwise(Ratio("floating", dtypes.FLOATING, held=("value",), widely=True))
+@elementwise(Ratio("floating", dtypes.FLOATING, held=("value",), widely=True), autocast={"cuda": "widest"})
 def addcdiv(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 / tensor2."""
     return x + _scaled(tensor1, value, x, tensor2) / tensor2
@@ -236,7 +236,7 @@ def _(x):
     return -x
 
 
-square = elementwise(Square("square", dtypes.INTEGER), np.square, "The square of each element: x * x.", out="cast")
+square = elementwise(Square("square", dtypes.INTEGER), np.square, "The square of each element: x * x.", out="cast", autocast={"cuda": "float32"})
 square.gradient(lambda grad, x: grad * (2 * x))
 
 
@@ -245,7 +245,7 @@ def _(x):
     return x * x
 
 
-@elementwise(FLOAT)
+@elementwise(FLOAT, autocast={"cuda": "float32"})
 def reciprocal(x):
     """The reciprocal of each element: 1 / x."""
     return 1 / x
@@ -271,7 +271,7 @@ def _divide_number(self: Tensor, other: Any) -> Tensor:
 # ---- powers and magnitudes ------------------------------------------------------------------------------------
 
 
-@elementwise(Power("power", dtypes.INTEGER), methods=["__pow__", "pow"])
+@elementwise(Power("power", dtypes.INTEGER), methods=["__pow__", "pow"], autocast={"cuda": "float32"})
 def pow(x, y):
     """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     if dtype_of(x, y).kind in "fc":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-exp = elementwise(FLOAT, np.exp, "The exponential of each element: e to the power x.")
+exp = elementwise(FLOAT, np.exp, "The exponential of each element: e to the power x.", autocast={"cuda": "float32"})
 exp.gradient(lambda grad, out: grad * out)
 
 
@@ -37,7 +37,7 @@ def _(x):
     return libdevice.exp2(x)
 
 
-expm1 = elementwise(FLOAT, np.expm1, "exp(x) - 1, exact near 0.")
+expm1 = elementwise(FLOAT, np.expm1, "exp(x) - 1, exact near 0.", autocast={"cuda": "float32"})
 expm1.gradient(lambda grad, out: grad * (out + 1))
 
 
@@ -46,7 +46,7 @@ def _(x):
     return libdevice.expm1(x)
 
 
-log = elementwise(FLOAT, np.log, "The natural logarithm of x.")
+log = elementwise(FLOAT, np.log, "The natural logarithm of x.", autocast={"cuda": "float32"})
 log.gradient(lambda grad, x: grad / x)
 
 
@@ -55,7 +55,7 @@ def _(x):
     return libdevice.log(x)
 
 
-log2 = elementwise(FLOAT, np.log2, "The logarithm of x to base 2.")
+log2 = elementwise(FLOAT, np.log2, "The logarithm of x to base 2.", autocast={"cuda": "float32"})
 log2.gradient(lambda grad, x: grad / (x * math.log(2)))
 
 
@@ -64,7 +64,7 @@ def _(x):
     return libdevice.log2(x)
 
 
-log10 = elementwise(FLOAT, np.log10, "The logarithm of x to base 10.")
+log10 = elementwise(FLOAT, np.log10, "The logarithm of x to base 10.", autocast={"cuda": "float32"})
 log10.gradient(lambda grad, x: grad / (x * math.log(10)))
 
 
@@ -73,7 +73,7 @@ def _(x):
     return libdevice.log10(x)
 
 
-log1p = elementwise(FLOAT, np.log1p, "The natural logarithm of 1 + x, exact near 0.")
+log1p = elementwise(FLOAT, np.log1p, "The natural logarithm of 1 + x, exact near 0.", autocast={"cuda": "float32"})
 log1p.gradient(lambda grad, x: grad / (x + 1))
 
 
@@ -104,7 +104,7 @@ def _(x):
     return root(x)
 
 
-@elementwise(FLOAT)
+@elementwise(FLOAT, autocast={"cuda": "float32"})
 def rsqrt(x):
     """The reciprocal of the square root of each element: 1 / sqrt(x)."""
     return 1 / np.sqrt(x)

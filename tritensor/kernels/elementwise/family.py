@@ -32,6 +32,7 @@ from ...host.threads import quietly
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.autocasting import Policy
 from ...operators.inplace import in_place_form
 from ...operators.operator import Rule
 from ...operators.outputs import ELEMENTWISE
@@ -212,6 +213,7 @@ def elementwise(
     function: bool = True,
     in_place: bool | None = None,
     out: str | None = None,
+    autocast: Policy | None = None,
 ) -> Any:
     """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
 
@@ -228,6 +230,7 @@ def elementwise(
             inputs with a boolean result.
         out: the dtypes of `out`, see `outputs.Into`; unless given "any" for a boolean result, "same" for one input that
             keeps its dtype, and "cast" for all others.
+        autocast: what autocast casts the inputs to, by the type of device; None for nothing.
     """
     if reference is None:
         return functools.partial(
@@ -242,11 +245,14 @@ def elementwise(
             function=function,
             in_place=in_place,
             out=out,
+            autocast=autocast,
         )
     if isinstance(reference, np.ufunc) and inputs is None:
         inputs = ("x", "y")[: reference.nin]
     operator = Elementwise(name or reference.__name__, reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
     operator.__doc__ = doc or operator.__doc__
+    if autocast is not None:
+        operator.autocasts(**autocast)
     names = (operator.name,) if methods is None else methods
     operator.methods = tuple([name for name in names if not name.startswith("__")])
     _add_methods(operator, names, in_place)

@@ -31,7 +31,7 @@ def _(x):
     return libdevice.cos(x)
 
 
-tan = elementwise(FLOAT, np.tan, "The tangent of x.")
+tan = elementwise(FLOAT, np.tan, "The tangent of x.", autocast={"cuda": "float32"})
 tan.gradient(lambda grad, out: grad * (1 + out * out))
 
 
@@ -41,7 +41,12 @@ def _(x):
 
 
 asin = elementwise(
-    FLOAT, np.arcsin, "The arcsine (inverse sine) of x, in [-pi/2, pi/2].", name="asin", methods=["asin", "arcsin"]
+    FLOAT,
+    np.arcsin,
+    "The arcsine (inverse sine) of x, in [-pi/2, pi/2].",
+    name="asin",
+    methods=["asin", "arcsin"],
+    autocast={"cuda": "float32"},
 )
 asin.gradient(lambda grad, x: grad * (1 - x * x).rsqrt())
 asin.domain = (-1, 1)
@@ -53,7 +58,12 @@ def _(x):
 
 
 acos = elementwise(
-    FLOAT, np.arccos, "The arccosine (inverse cosine) of x, in [0, pi].", name="acos", methods=["acos", "arccos"]
+    FLOAT,
+    np.arccos,
+    "The arccosine (inverse cosine) of x, in [0, pi].",
+    name="acos",
+    methods=["acos", "arccos"],
+    autocast={"cuda": "float32"},
 )
 acos.gradient(lambda grad, x: -grad * (1 - x * x).rsqrt())
 acos.domain = (-1, 1)
@@ -85,6 +95,7 @@ atan2 = elementwise(
     "The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height.",
     name="atan2",
     methods=["atan2", "arctan2"],
+    autocast={"cuda": "widest"},
 )
 
 
@@ -113,7 +124,7 @@ def _(x, y):
     return libdevice.hypot(x, y)
 
 
-sinh = elementwise(FLOAT, np.sinh, "The hyperbolic sine of x.")
+sinh = elementwise(FLOAT, np.sinh, "The hyperbolic sine of x.", autocast={"cuda": "float32"})
 sinh.gradient(lambda grad, x: grad * x.cosh())
 
 
@@ -122,7 +133,7 @@ def _(x):
     return libdevice.sinh(x)
 
 
-cosh = elementwise(FLOAT, np.cosh, "The hyperbolic cosine of x.")
+cosh = elementwise(FLOAT, np.cosh, "The hyperbolic cosine of x.", autocast={"cuda": "float32"})
 cosh.gradient(lambda grad, x: grad * x.sinh())
 
 

@@ -18,6 +18,7 @@ from ...errors import HostComputationWarning, explain, warn
 from ...memory.array import DeviceArray
 from ...memory.copies import from_host, to_host
 from ...operators import Dtypes, Operator
+from ...operators.autocasting import Policy
 from ...operators.rules import Rule
 from ...runtime.call import Call
 from ...tensors import Tensor
@@ -82,6 +83,7 @@ def hosted(
     name: str | None = None,
     outputs: Sequence[str] | Mapping[str, Any] | None = None,
     kinds: Mapping[str, dtypes.dtype] | None = None,
+    autocast: Policy | None = None,
 ) -> Callable[[Callable[..., Any]], Hosted]:
     """Declare an operator whose NumPy reference is all there is of it; a decorator.
 
@@ -91,12 +93,15 @@ def hosted(
         outputs: the names of the results; a dict from them to their dtypes, which may also be "real" or "complex" for
             the counterpart of the rule's, and None for that itself.
         kinds: the dtypes of inputs to which the rule does not apply.
+        autocast: what autocast casts the inputs to, by the type of device; None for nothing.
     """
 
     def declare(reference: Callable[..., Any]) -> Hosted:
         made = Hosted(name or reference.__name__, reference, rule, outputs=tuple(outputs) if outputs else None)
         made.result_kinds = tuple(outputs.values()) if isinstance(outputs, Mapping) else ()
         made.kinds.update(kinds or {})
+        if autocast is not None:
+            made.autocasts(**autocast)
         return made
 
     return declare

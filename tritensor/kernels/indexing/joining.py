@@ -72,6 +72,7 @@ def _cat(*tensors, dim=0, sizes=None):
 
 
 cat = Joining("cat", _cat, ANY)
+cat.autocasts(cpu="widest")
 
 
 @cat.samples

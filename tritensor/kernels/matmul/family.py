@@ -221,6 +221,8 @@ def _linear(input, weight, bias=None, *, activation=None):
 
 matmul = Matmul("matmul", _matmul, transposed=False)
 linear = Matmul("linear", _linear, transposed=True)
+matmul.autocasts(cpu="lower", cuda="lower")
+linear.autocasts(cpu="lower", cuda="lower")
 
 
 @matmul.samples

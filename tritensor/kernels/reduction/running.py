@@ -226,6 +226,8 @@ def _exactly(identity: Callable[[dtypes.dtype], Any]) -> Callable[[dtypes.dtype]
 cumsum = Scan("cumsum", _cumsum, SUMS, _running_sum, add, _exactly(zero))
 cumsum.on_pairs = True  # a sum of pairs is that of their parts
 cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, _exactly(one))
+cumsum.autocasts(cuda="float32")
+cumprod.autocasts(cuda="float32")
 logcumsumexp = Scan(
     "logcumsumexp",
     _logcumsumexp,

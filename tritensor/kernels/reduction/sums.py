@@ -105,6 +105,9 @@ def sum(x, *, dim=None, keepdim=False, dtype=None):
     return add_up(x, dim, keepdim)
 
 
+sum.autocasts(cuda="float32")
+
+
 sum.in_parts()
 sum.kernel(fold_sum, add, zero)
 sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
@@ -152,6 +155,9 @@ def prod(x, *, dim=None, keepdim=False, dtype=None):
     tensor(24)
     """
     return product(x, dim, keepdim)
+
+
+prod.autocasts(cpu="float32", cuda="float32")
 
 
 prod.in_parts()
@@ -349,6 +355,9 @@ def logsumexp(x, *, dim=None, keepdim=False):
     return np.log(total) + (top if keepdim else top.reshape(total.shape))
 
 
+logsumexp.autocasts(cuda="float32")
+
+
 logsumexp.in_parts(lambda block, place, dim, metadata: exponential_sums(block, dim, place.new), read_once=False)
 logsumexp.kernel(
     _fold_logs,
@@ -380,6 +389,9 @@ def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
     if p == 1:
         return np.add.reduce(size, dim, keepdims=keepdim)
     return np.add.reduce(size**p, dim, keepdims=keepdim) ** x.dtype.type(1 / p)
+
+
+norm.autocasts(cuda="float32")
 
 
 def _norm_of_parts(parts, metadata, count):

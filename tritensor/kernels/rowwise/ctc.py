@@ -112,6 +112,7 @@ def _ctc(x, target, steps, labels, *, blank, zero_infinity=False):
 
 
 ctc_loss = Ctc("ctc_loss", _ctc, ("out", "alpha"))
+ctc_loss.autocasts(cpu="float32")
 
 
 def _ctc_backward(grad, x, target, steps, labels, loss, alpha, *, blank, zero_infinity):

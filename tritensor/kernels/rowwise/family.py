@@ -206,6 +206,9 @@ def softmax(x, *, dim, dtype=None):
     return e / e.sum(dim, keepdims=True)
 
 
+softmax.autocasts(cuda="float32")
+
+
 softmax.by_rows = softmax_rows
 
 
@@ -260,6 +263,9 @@ def log_softmax(x, *, dim, dtype=None):
         return x - x
     shifted = x - _top(x, dim)
     return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
+
+
+log_softmax.autocasts(cuda="float32")
 
 
 log_softmax.by_rows = log_softmax_rows

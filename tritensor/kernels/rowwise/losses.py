@@ -156,6 +156,7 @@ def _cross_entropy(x, target, weight=None, *, ignore_index=-100, reduction="mean
 
 
 cross_entropy = ClassLoss("cross_entropy", _cross_entropy, "log_softmax_lastdim_kernel_impl", ("out", "total", "lse"))
+cross_entropy.autocasts(cpu="float32", cuda="float32")
 
 
 def _cross_entropy_rows(x, target, weight, *, reduction, **metadata):
@@ -385,6 +386,7 @@ def _nll_loss(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
 
 
 nll_loss = ClassLoss("nll_loss", _nll_loss, "nll_loss_out_frame", ("out", "total"))
+nll_loss.autocasts(cpu="float32", cuda="float32")
 
 
 def _nll_rows(x, target, weight, *, ignore_index, reduction, dtype):

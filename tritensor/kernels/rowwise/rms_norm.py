@@ -62,6 +62,7 @@ def _rms_norm(x, weight=None, *, eps):
 
 
 rms_norm = RMSNorm("rms_norm", _rms_norm, Floating("floating", "rms_norm"), outputs=("out", "rstd"))
+rms_norm.autocasts(cuda="float32")
 
 
 @rms_norm.samples
