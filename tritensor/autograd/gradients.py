@@ -14,7 +14,7 @@ from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted
 from ..types import dtypes
 from .mode import enable_grad, recording
-from .names import node_name, overload
+from .names import node_of
 from .tape import _FREED, _INSIDE, Gradient, Node, Slot, inside_package, next_age, record
 
 __all__ = ["OperatorGradient", "Underived", "Unmoved", "attach", "called", "constant_in", "no_derivative"]
@@ -59,15 +59,15 @@ class OperatorGradient(Gradient):
         "name",
         "on_device",
         "one",
-        "operator",
         "ours",
+        "overload",
         "positions",
         "saves_output",
         "title",
     )
 
     def __init__(self, operator: Declaration, mask: tuple[bool, ...]) -> None:
-        self.name, self.operator = node_name(operator.name), operator.name
+        self.name, self.overload = node_of(operator), getattr(operator, "overload", None)
         self.title = ""  # see `called`
         self.holomorphic = getattr(operator, "holomorphic", True)
         names = operator.inputs if not operator.variadic else tuple(f"x{i}" for i in range(len(mask)))
@@ -131,8 +131,9 @@ class OperatorGradient(Gradient):
         """PyTorch's name, with the number of the overload."""
         if self.title:
             return self.title
-        saved = {} if node.saved is _FREED else dict(zip(self.labels, node.saved, strict=True))
-        return f"{self.name[:-1]}{overload(self.operator, saved)}"
+        if self.overload is None or node.saved is _FREED or not node.saved:
+            return self.name
+        return f"{self.name[:-1]}{self.overload(dict(zip(self.labels, node.saved, strict=True)))}"
 
     def run(self, node: Node, gradient: Any) -> Sequence[Any]:
         """The gradients of the inputs in `positions`.

@@ -17,7 +17,7 @@ import numpy as np
 from ..autograd.gradients import Unmoved, unmoved
 from ..autograd.levels import aligned
 from ..autograd.mode import no_grad, recording
-from ..autograd.names import node_name
+from ..autograd.names import node_of
 from ..autograd.precision import casts, state, without_casts
 from ..autograd.tape import Gradient, Node, record, unrecorded_view, views_on
 from ..errors import AutogradError, DtypeError, ShapeError, explain
@@ -109,7 +109,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         # a node saved `before`: give it a copy of the old values
         before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
     del before  # so that it is not counted among the tensors that share the counter, see `_update_views`
-    name = node_name(getattr(operator, "name", operator.__name__))
+    name = node_of(operator)
     needing = [each for each in (x, *arguments) if isinstance(each, Tensor) and each._needs]
     if recording.enabled and needing and not result._needs:
         # comparisons: the result does not change with the arguments, but requires grad as they do

@@ -79,6 +79,8 @@ class Operator:
         example: metadata for those calls, where the defaults are not suitable.
         constant: results require no grad, or by the inputs in this tuple; of others without gradients backward raises.
         refuses: inputs that must not require grad, each with the name that the error has for the operator.
+        node: PyTorch's operator that names the node, where it is not of the operator's name.
+        overload: the number of PyTorch's overload, of what a node saved by name; None where there is one alone.
         autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
@@ -92,6 +94,8 @@ class Operator:
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
     constant: bool | tuple[str, ...] = ()
     refuses: Mapping[str, str] = {}
+    node = ""
+    overload: Callable[[dict[Any, Any]], int] | None = None
     autocast: Mapping[str, str] = {}
     listed = False
     holomorphic = True  # whether gradient functions multiply by a complex derivative, which PyTorch conjugates

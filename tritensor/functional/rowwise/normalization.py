@@ -144,7 +144,7 @@ def _with_moments(
     flat = len(input_shape) == 2 and len(shape) == 1
     rows = input if flat else input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
     out, mean, rstd, _ = _layer_norm(rows, weight, bias, eps=float(eps))
-    return out if flat else standing_alone(out.reshape(input_shape), "layer_norm"), mean, rstd
+    return out if flat else standing_alone(out.reshape(input_shape), "native_layer_norm"), mean, rstd
 
 
 @public()

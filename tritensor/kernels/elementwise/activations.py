@@ -351,6 +351,9 @@ def gelu_tanh(x):
     return out
 
 
+gelu_tanh.node = "gelu"
+
+
 @gelu_tanh.kernel
 def _(x):
     return 0.5 * x * (1 + libdevice.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))

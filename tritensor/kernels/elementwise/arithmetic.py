@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...autograd.names import of_tensors
 from ...errors import DtypeError, explain
 from ...ground.public import method
 from ...host.copying import copied
@@ -112,6 +113,7 @@ def add_scaled(x, y, *, alpha=1):
     return x + _scaled(y, alpha, x)
 
 
+add_scaled.node = "add"
 add_scaled.gradients(x=lambda grad: grad, y=lambda grad, alpha: grad * alpha)
 
 
@@ -209,6 +211,7 @@ def lerp(x, end, weight):
     return np.where(np.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
 
 
+lerp.overload = of_tensors("weight")
 lerp.gradients(
     x=lambda grad, weight: grad * (1 - weight),
     end=lambda grad, weight: grad * weight,
@@ -237,6 +240,7 @@ def _(x):
 
 
 square = elementwise(Square("square", dtypes.INTEGER), np.square, "The square of each element: x * x.", out="cast", autocast={"cuda": "float32"})
+square.node = "pow"
 square.gradient(lambda grad, x: grad * (2 * x))
 
 
@@ -326,6 +330,11 @@ def _power_of_exponent(grad: Any, out: Any, x: Any, y: Any) -> Any:
     return grad * where((x == 0) if complex_ else (x == 0) & (y >= 0), 0, out * _log(x, out.dtype))
 
 
+def _overload(saved: dict[Any, Any]) -> int:
+    return 2 if not hasattr(saved.get("x"), "_node") else int(hasattr(saved.get("y"), "_node"))
+
+
+pow.overload = _overload
 pow.gradients(x=_power_of_base, y=_power_of_exponent)
 
 
@@ -467,6 +476,7 @@ def copy(x):
     return copied(x) if isinstance(x, np.ndarray) else x
 
 
+copy.node = "clone"
 copy.whole = True
 copy.gradient(lambda grad: grad)
 

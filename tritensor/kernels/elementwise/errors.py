@@ -25,6 +25,7 @@ def squared_error(x, y):
     return np.square(x - y)
 
 
+squared_error.node = "mse_loss"
 squared_error.gradients(x=lambda grad, x, y: grad * (x - y) * 2, y=lambda grad, x, y: grad * (y - x) * 2)
 
 
@@ -39,6 +40,7 @@ def absolute_error(x, y):
     return np.abs(x - y)
 
 
+absolute_error.node = "abs"
 absolute_error.gradients(x=lambda grad, x, y: grad * (x - y).sign(), y=lambda grad, x, y: grad * (y - x).sign())
 
 
@@ -53,6 +55,7 @@ def logit_error(x, y):
     return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
 
 
+logit_error.node = "binary_cross_entropy_with_logits"
 logit_error.gradients(x=lambda grad, x, y: grad * (x.sigmoid() - y), y=lambda grad, x: -grad * x)
 
 
@@ -71,6 +74,7 @@ def _soft(x: Tensor) -> Tensor:
     return logit_error(x, 1)
 
 
+weighted_logit_error.node = "binary_cross_entropy_with_logits"
 weighted_logit_error.gradients(
     x=lambda grad, x, y, weight: grad * ((1 - y) - (1 + (weight - 1) * y) * (-x).sigmoid()),
     y=lambda grad, x, weight: grad * ((weight - 1) * _soft(x) - x),

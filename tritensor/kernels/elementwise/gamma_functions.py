@@ -120,6 +120,7 @@ def polygamma(x, n=1, factor=1.0):
     return result
 
 
+polygamma.node = "polygamma"
 lgamma.gradient(lambda grad, x: grad * digamma(x))
 digamma.gradient(lambda grad, x: grad * polygamma(x, n=1, factor=1.0))
 lgamma.domain = digamma.domain = (-3.5, 20)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...autograd.names import of_tensors
 from ...operators.rules import BOUNDED, REAL
 from ...runtime.source import device_function
 from .arithmetic import where
@@ -82,6 +83,7 @@ clamp_min = elementwise(
     inputs=("x", "min"),
     out="same",
 )
+clamp_min.overload = of_tensors("min")
 clamp_min.gradients(x=lambda grad, x, min: where(x >= min, grad, 0), min=lambda grad, x, min: where(x < min, grad, 0))
 
 
@@ -98,6 +100,7 @@ clamp_max = elementwise(
     inputs=("x", "max"),
     out="same",
 )
+clamp_max.overload = of_tensors("max")
 clamp_max.gradients(x=lambda grad, x, max: where(x <= max, grad, 0), max=lambda grad, x, max: where(x > max, grad, 0))
 
 
@@ -112,6 +115,7 @@ def clamp(x, min, max):
     return np.clip(x, min, max)
 
 
+clamp.overload = lambda saved: 1 - of_tensors("min", "max")(saved)
 clamp.gradients(
     x=lambda grad, x, min, max: where((x >= min) & (x <= max), grad, 0),
     min=lambda grad, x, min, max: where((x < min) & (min < max), grad, 0),

@@ -57,6 +57,9 @@ def _(x):
 rint = _whole("rint", np.rint, "The integer nearest to x; of two, the even one.", methods=())
 
 
+rint.node = "round"
+
+
 @rint.kernel
 def _(x):
     return libdevice.nearbyint(x) if x.dtype.is_floating() else x
@@ -106,6 +109,7 @@ def replace_nonfinite(x, *, nan, posinf, neginf):
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
+replace_nonfinite.node = "nan_to_num"
 replace_nonfinite.example = {"nan": 0.5, "posinf": 100.0, "neginf": -100.0}
 replace_nonfinite.gradient(lambda grad, x: grad * where(x.isfinite(), 1, 0))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...autograd.names import of_tensors
 from ...errors import UnsupportedError, explain
 from ...ground.arguments import wrong_type
 from ...operators.rules import FLOATING, REAL_FLOAT, Rule
@@ -31,6 +32,7 @@ class RealSign(Rule):
 
 
 copysign = elementwise(REAL_FLOAT, np.copysign, "The magnitude of x with the sign of y, which a zero has too.")
+copysign.overload = lambda saved: 1 - of_tensors("y")(saved)
 copysign.gradients(x=lambda grad, x, y: grad * (x.sign() * copysign(x.new_ones(()), y)), y=zeros)
 
 

@@ -221,7 +221,9 @@ def _linear(input, weight, bias=None, *, activation=None):
 
 matmul = Matmul("matmul", _matmul, transposed=False)
 linear = Matmul("linear", _linear, transposed=True)
+matmul.node = "mm"
 matmul.autocasts(cpu="lower", cuda="lower")
+linear.node = "addmm"
 linear.autocasts(cpu="lower", cuda="lower")
 
 

@@ -347,6 +347,7 @@ def _drop(x: np.ndarray, p: float, seed: int, offset: int, kind: np.dtype) -> np
 
 
 dropout = Dropout("dropout", _dropout, FLOATING)
+dropout.node = "mul"
 dropout.gradient(lambda grad, p, seed, offset: dropout(grad, p=p, seed=seed, offset=offset))
 
 

@@ -233,9 +233,11 @@ def _at_index(grad: Tensor, indices: Tensor, x_shape: tuple[int, ...], dim: tupl
 
 
 _max_dim = _PlacesOfParts(np.maximum, np.argmax, True)
+max_dim.node = "max"
 max_dim.in_parts(_max_dim.part, _max_dim.whole)
 max_dim.kernel(_fold_first_larger, _first_larger, _nothing_larger, start=_with_index)
 _min_dim = _PlacesOfParts(np.minimum, np.argmin, True)
+min_dim.node = "min"
 min_dim.in_parts(_min_dim.part, _min_dim.whole)
 min_dim.kernel(_fold_first_smaller, _first_smaller, _nothing_smaller, start=_with_index)
 max_dim.gradient(lambda grad, indices, x_shape, dim, keepdim: _at_index(grad, indices, x_shape, dim, keepdim))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...autograd.mode import recording
+from ...autograd.names import over_some
 from ...operators.outputs import COMPUTED, SAME, Into
 from ...operators.rules import REAL_FLOAT, SUMS, FloatingOnly, Rule, Truth
 from ...runtime.source import device_function
@@ -105,9 +106,8 @@ def sum(x, *, dim=None, keepdim=False, dtype=None):
     return add_up(x, dim, keepdim)
 
 
+sum.overload = over_some
 sum.autocasts(cuda="float32")
-
-
 sum.in_parts()
 sum.kernel(fold_sum, add, zero)
 sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
@@ -127,6 +127,7 @@ def mean(x, *, dim=None, keepdim=False, dtype=None):
     return add_up(x, dim, keepdim) / x.dtype.type(reduced_count(x.shape, dim))
 
 
+mean.overload = over_some
 mean.in_parts(
     lambda block, place, dim, metadata: add_up(block, dim, True),
     lambda parts, metadata, count: add_up(parts[0], 0) / parts[0].dtype.type(count),
@@ -158,8 +159,6 @@ def prod(x, *, dim=None, keepdim=False, dtype=None):
 
 
 prod.autocasts(cpu="float32", cuda="float32")
-
-
 prod.in_parts()
 prod.kernel(fold_product, multiply, one)
 
@@ -356,8 +355,6 @@ def logsumexp(x, *, dim=None, keepdim=False):
 
 
 logsumexp.autocasts(cuda="float32")
-
-
 logsumexp.in_parts(lambda block, place, dim, metadata: exponential_sums(block, dim, place.new), read_once=False)
 logsumexp.kernel(
     _fold_logs,
@@ -391,6 +388,7 @@ def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
     return np.add.reduce(size**p, dim, keepdims=keepdim) ** x.dtype.type(1 / p)
 
 
+norm.node = "linalg_vector_norm"
 norm.autocasts(cuda="float32")
 
 

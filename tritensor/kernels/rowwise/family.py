@@ -207,8 +207,6 @@ def softmax(x, *, dim, dtype=None):
 
 
 softmax.autocasts(cuda="float32")
-
-
 softmax.by_rows = softmax_rows
 
 
@@ -266,8 +264,6 @@ def log_softmax(x, *, dim, dtype=None):
 
 
 log_softmax.autocasts(cuda="float32")
-
-
 log_softmax.by_rows = log_softmax_rows
 
 

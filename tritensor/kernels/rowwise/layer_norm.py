@@ -97,6 +97,7 @@ def _layer_norm(x, weight=None, bias=None, *, eps=1e-5):
 layer_norm = LayerNorm(
     "layer_norm", _layer_norm, Floating("floating", "LayerNormKernelImpl"), outputs=("out", "mean", "rstd", "low")
 )
+layer_norm.node = "native_layer_norm"
 layer_norm.autocasts(cuda="float32")
 
 

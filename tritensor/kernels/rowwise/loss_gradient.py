@@ -57,6 +57,7 @@ cross_entropy_with_gradient = LossWithGradient(
     "log_softmax_lastdim_kernel_impl",
     ("out", "total", "lse", "change"),
 )
+cross_entropy_with_gradient.node = "nll_loss"
 cross_entropy_with_gradient.autocasts(cpu="float32", cuda="float32")
 
 

@@ -156,6 +156,7 @@ def _cross_entropy(x, target, weight=None, *, ignore_index=-100, reduction="mean
 
 
 cross_entropy = ClassLoss("cross_entropy", _cross_entropy, "log_softmax_lastdim_kernel_impl", ("out", "total", "lse"))
+cross_entropy.node = "nll_loss"
 cross_entropy.autocasts(cpu="float32", cuda="float32")
 
 

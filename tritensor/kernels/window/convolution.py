@@ -236,6 +236,7 @@ def _weight_shape(x: Shape, y: Shape, groups: int, size: Shape) -> Shape | None:
 convolution = Convolution("convolution", _convolution, _forward_shape)
 convolution.autocasts(cpu="lower", cuda="lower")
 convolution_transposed = Convolution("convolution_transposed", _convolution_transposed, _transposed_shape)
+convolution_transposed.node = "convolution"
 convolution_transposed.autocasts(cpu="lower", cuda="lower")
 convolution_weight = Convolution("convolution_weight", _convolution_weight, _weight_shape)
 
