@@ -5,6 +5,7 @@ Other rooms import the names below from here.
 
 from __future__ import annotations
 
-from .operator import Dtypes, Operator, Shapes, copy_into, registry
+from .copying import copy_into
+from .operator import Dtypes, Operator, Shapes, registry
 
 __all__ = ["Dtypes", "Operator", "Shapes", "copy_into", "registry"]

@@ -21,7 +21,7 @@ from ..memory import buffer
 from ..memory.lifted import Level, Lifted, open_levels
 from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
-from .operator import copy_into
+from .copying import copy_into
 
 
 class FunctionCtx:

@@ -29,7 +29,7 @@ from ..tensors import Tensor, wrap
 from ..tensors.history import follow
 from ..types import dtypes, layout
 from . import lifting
-from .operator import copy_into
+from .copying import copy_into
 
 
 class OverlapError(ShapeError):

@@ -45,7 +45,7 @@ from .autocasting import POLICIES, cast
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 
 __all__ = ["ANY", "COMPARISON", "FLOAT", "INTEGRAL", "NUMERIC", "ORDER", "REAL", "REAL_FLOAT", "Number", "Operator"]
-__all__ += ["OperatorGradient", "Rule", "compute_dtype", "copy_into", "registry"]
+__all__ += ["OperatorGradient", "Rule", "compute_dtype", "registry"]
 
 ndarray = np.ndarray
 _getframe = sys._getframe
@@ -482,15 +482,3 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<{self.family} operator {self.signature()}>"
-
-
-def copy_into(out: DeviceArray, x: DeviceArray | complex) -> None:
-    """Copy `x` into `out`: an array of one shape and device, any strides and dtypes; or a number into each element."""
-    copy, kind = registry["copy"], dtypes.of(out.dtype)
-
-    def prepared() -> Call:
-        call = Call(copy, (x,), {}, out.device, kind, (kind,))
-        call.arrays = (x,)
-        return call
-
-    copy.compute_into(out, (x,), {}, prepared)

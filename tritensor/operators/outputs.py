@@ -33,8 +33,8 @@ from ..memory import buffer
 from ..memory.array import DeviceArray
 from ..tensors import Tensor
 from ..types import dtypes, formats, layout
+from .copying import copy_into
 from .inplace import check_writable, write
-from .operator import copy_into
 
 _RESIZED = (
     "An output with one or more elements was resized since it had shape {had}, which does not match the required "

@@ -27,6 +27,7 @@ from ...errors import ArgumentError, RangeError, ShapeError, explain
 from ...ground.public import public
 from ...host.threads import quietly
 from ...operators import Dtypes, Operator, Shapes
+from ...operators.autocasting import Policy
 from ...operators.outputs import SAME, Into
 from ...operators.rules import FloatingOnly, Places, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
@@ -305,6 +306,7 @@ def reduction(
     quick: bool = False,
     function: bool = True,
     out: Into | Callable[..., Into] = SAME,
+    autocast: Policy | None = None,
 ) -> Any:
     """Declare a reduction; a decorator for its reference.
 
@@ -318,6 +320,7 @@ def reduction(
         quick: `functions.quick_sum` computes it on the CPU.
         function: whether it is a public function and a method of Tensor; False where it is written by hand.
         out: what the function accepts as `out`.
+        autocast: what autocast casts the inputs to, by the type of device; None for nothing.
     """
     if reference is None:
         return lambda function_: reduction(
@@ -330,9 +333,12 @@ def reduction(
             quick=quick,
             function=function,
             out=out,
+            autocast=autocast,
         )
     operator = Reduction(name or reference.__name__, reference, rule, outputs=outputs, refuses_empty=refuses_empty)
     operator.into = out
+    if autocast is not None:
+        operator.autocasts(**autocast)
     if function:
         public(method=True, guard=False)(function_of(operator, one_dim, quick))
     return operator

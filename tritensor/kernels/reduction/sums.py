@@ -36,7 +36,6 @@ NORMS = FloatingOnly(
     "norms", "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}", highest=dtypes.FLOATING
 )
 TRUTH = Truth("truth")
-COUNT = Rule("count", result=dtypes.int64)
 
 
 # ---- sums -----------------------------------------------------------------------------------------------------
@@ -88,7 +87,7 @@ def one(compute):
     return ((1, state_dtype(compute)),)
 
 
-@reduction(SUMS, quick=True, out=COMPUTED)
+@reduction(SUMS, quick=True, out=COMPUTED, autocast={"cuda": "float32"})
 def sum(x, *, dim=None, keepdim=False, dtype=None):
     """The sum of all elements, or along `dim`; integers and booleans add up in int64.
 
@@ -106,8 +105,6 @@ def sum(x, *, dim=None, keepdim=False, dtype=None):
     return add_up(x, dim, keepdim)
 
 
-sum.overload = over_some
-sum.autocasts(cuda="float32")
 sum.in_parts()
 sum.kernel(fold_sum, add, zero)
 sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
@@ -127,7 +124,7 @@ def mean(x, *, dim=None, keepdim=False, dtype=None):
     return add_up(x, dim, keepdim) / x.dtype.type(reduced_count(x.shape, dim))
 
 
-mean.overload = over_some
+sum.overload = mean.overload = over_some
 mean.in_parts(
     lambda block, place, dim, metadata: add_up(block, dim, True),
     lambda parts, metadata, count: add_up(parts[0], 0) / parts[0].dtype.type(count),
@@ -147,7 +144,7 @@ def _(grad, x_shape, dim, keepdim):
     return spread(grad / (reduced_count(x_shape, dim) or 1), x_shape, dim, keepdim)
 
 
-@reduction(SUMS, one_dim=True, out=COMPUTED)
+@reduction(SUMS, one_dim=True, out=COMPUTED, autocast={"cpu": "float32", "cuda": "float32"})
 def prod(x, *, dim=None, keepdim=False, dtype=None):
     """The product of all elements, or along one dimension; integers and booleans multiply in int64.
 
@@ -158,7 +155,6 @@ def prod(x, *, dim=None, keepdim=False, dtype=None):
     return product(x, dim, keepdim)
 
 
-prod.autocasts(cpu="float32", cuda="float32")
 prod.in_parts()
 prod.kernel(fold_product, multiply, one)
 
@@ -343,7 +339,7 @@ def _log_of_total(state, count, numbers):
     return (state[0] + libdevice.log(state[1]),)
 
 
-@reduction(REAL_FLOAT, function=False)
+@reduction(REAL_FLOAT, function=False, autocast={"cuda": "float32"})
 def logsumexp(x, *, dim=None, keepdim=False):
     """log(sum(exp(x))) along `dim`, without overflow."""
     if 0 in [x.shape[each] for each in dim]:
@@ -354,7 +350,6 @@ def logsumexp(x, *, dim=None, keepdim=False):
     return np.log(total) + (top if keepdim else top.reshape(total.shape))
 
 
-logsumexp.autocasts(cuda="float32")
 logsumexp.in_parts(lambda block, place, dim, metadata: exponential_sums(block, dim, place.new), read_once=False)
 logsumexp.kernel(
     _fold_logs,
@@ -371,7 +366,7 @@ def _(grad, out, x, dim, keepdim):
     return restore(grad, shape, dim, keepdim) * (x - restore(out, shape, dim, keepdim)).exp()
 
 
-@reduction(NORMS, function=False)
+@reduction(NORMS, function=False, autocast={"cuda": "float32"})
 def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
     """The p-norm of the elements along `dim`: (sum |x|**p) ** (1/p), the largest |x| for infinity, the count for 0."""
     if p == 2:
@@ -386,10 +381,6 @@ def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
     if p == 1:
         return np.add.reduce(size, dim, keepdims=keepdim)
     return np.add.reduce(size**p, dim, keepdims=keepdim) ** x.dtype.type(1 / p)
-
-
-norm.node = "linalg_vector_norm"
-norm.autocasts(cuda="float32")
 
 
 def _norm_of_parts(parts, metadata, count):
@@ -447,7 +438,7 @@ def _norm_parts(metadata):
     return special.get(p) or Parts(fold_sum, add, zero, _power, _power_root, (p,))
 
 
-norm.parts = _norm_parts
+norm.node, norm.parts = "linalg_vector_norm", _norm_parts
 
 
 @norm.gradient
@@ -493,7 +484,7 @@ all.in_parts()
 all.kernel(fold_smaller, smaller, one)
 
 
-@reduction(COUNT, function=False)
+@reduction(Rule("count", result=dtypes.int64), function=False)
 def count_nonzero(x, *, dim=None, keepdim=False):
     """Counts the elements along `dim` that are not zero."""
     return np.add.reduce(x != 0, dim, keepdims=keepdim, dtype=np.int64)
