@@ -79,6 +79,7 @@ class Operator:
         example: metadata for those calls, where the defaults are not suitable.
         constant: results require no grad, or by the inputs in this tuple; of others without gradients backward raises.
         refuses: inputs that must not require grad, each with the name that the error has for the operator.
+        batched: the results for all samples of a `lifting.batching.Batch`; where it is None, samples are a loop.
         node: PyTorch's operator that names the node, where it is not of the operator's name.
         overload: the number of PyTorch's overload, of what a node saved by name; None where there is one alone.
         autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
@@ -94,6 +95,7 @@ class Operator:
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
     constant: bool | tuple[str, ...] = ()
     refuses: Mapping[str, str] = {}
+    batched: Callable[[Any], tuple[Any, ...]] | None = None
     node = ""
     overload: Callable[[dict[Any, Any]], int] | None = None
     autocast: Mapping[str, str] = {}

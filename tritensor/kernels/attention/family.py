@@ -16,8 +16,10 @@ import numpy as np
 
 from ...autograd.mode import recording
 from ...operators import Dtypes, Operator, Shapes
+from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import FLOATING
 from ...runtime.call import Call
+from ...tensors import Tensor
 from ...types import dtypes, layout
 from ..random.philox import dropout, dropout_numbers
 from .host import attend, attend_backward, batch_of, is_shared
@@ -113,6 +115,21 @@ class Attention(Operator):
         """The number of products that are summed for each element of the results."""
         found = self.operands(call.arrays)
         return max(super().terms(call), found["key"].shape[-2] * found["query"].shape[-1])
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """One more dimension in front of those that are broadcast; gradients are of each sample's own operands."""
+        if batch.metadata["p"]:  # every sample drops the same weights, which are counted from its first
+            return loop(batch)
+        backward = len(batch.x) > 4  # grad, query, key, value, out, logsumexp, mask
+        rank = max(batch.ranks)
+        x = list(batch.x)
+        for position, value in enumerate(x):
+            if isinstance(value, Tensor) and (backward or batch.whole[position] or not position):
+                value = batch.all_of(position)
+                missing = rank - batch.ranks[position] - (position == 5)  # logsumexp has no width
+                x[position] = value.reshape(batch.size, *(1,) * missing, *value.shape[1:])
+        return batch(*x)
 
 
 def _steps(shape: Shape, like: Any) -> Shape:

@@ -34,6 +34,7 @@ from ...memory.array import DeviceArray
 from ...operators import Dtypes, Operator, Shapes, copy_into
 from ...operators.autocasting import Policy
 from ...operators.inplace import in_place_form
+from ...operators.lifting.batching import Batch
 from ...operators.operator import Rule
 from ...operators.outputs import ELEMENTWISE
 from ...runtime.call import Call
@@ -184,6 +185,18 @@ class Elementwise(Operator):
         for each in shapes:
             inputs = [draw.input(name, each[position % len(each)]) for position, name in enumerate(self.inputs)]
             yield inputs, self.metadata
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """The batch in front of the dimensions that the samples are broadcast to."""
+        rank, inputs = max(batch.ranks), []
+        for x, whole, own in zip(batch.x, batch.whole, batch.ranks, strict=True):
+            inputs.append(x.reshape(batch.size, *(1,) * (rank - own), *x.shape[1:]) if whole and own < rank else x)
+        found = batch(*inputs)
+        if found[0].dtype is batch.kind:
+            return found
+        # a sample without dimensions counts less for the dtype of the result, and has a dimension here
+        return batch(*[x.to(batch.kind) if isinstance(x, Tensor) else x for x in inputs])
 
 
 def _with_roundings(

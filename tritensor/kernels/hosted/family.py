@@ -19,6 +19,7 @@ from ...memory.array import DeviceArray
 from ...memory.copies import from_host, to_host
 from ...operators import Dtypes, Operator
 from ...operators.autocasting import Policy
+from ...operators.lifting.batching import in_front
 from ...operators.rules import Rule
 from ...runtime.call import Call
 from ...tensors import Tensor
@@ -36,6 +37,7 @@ class Hosted(Operator):
     """
 
     family = "hosted"
+    batched = staticmethod(in_front)
     holomorphic = False
     result_kinds: Sequence[Any] = ()
 

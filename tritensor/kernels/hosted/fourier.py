@@ -13,6 +13,7 @@ import numpy as np
 
 from ...host.threads import get_num_threads
 from ...operators import Dtypes
+from ...operators.lifting.batching import in_front
 from ...operators.rules import Rule
 from ...runtime.call import Call
 from ...types import dtypes
@@ -47,6 +48,7 @@ class _Transform(Hosted):
     """A transform whose result is complex or real, of the input's precision."""
 
     family = "fourier"
+    batched = staticmethod(in_front)
 
     def __init__(self, name: str, reference: Any, rule: Rule, result: dict[dtypes.dtype, dtypes.dtype]) -> None:
         super().__init__(name, reference, rule)

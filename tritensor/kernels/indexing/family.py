@@ -23,6 +23,7 @@ from ...errors import BoundsError, DtypeError, ShapeError, explain
 from ...memory.array import DeviceArray
 from ...memory.lifted import Batched
 from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.lifting.batching import Batch, along_dim
 from ...operators.rules import ANY
 from ...runtime.call import Call
 from ...tensors import Tensor, wrap
@@ -212,9 +213,53 @@ class _Index(Indexing):
         shape = x.shape if len(call.arrays) == 3 else indexed_shape(x.shape, positions.shape[1:], call.metadata["dims"])
         return [(shape, call.results[0].numpy)]
 
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """The samples' number as one more coordinate, where their places differ."""
+        dims, places = batch.metadata["dims"], batch.ranks[1] - 1
+        x, positions, *value = batch.x
+        together = tuple(dims) == tuple(range(dims[0], dims[0] + len(dims)))
+        first = dims[0] if together else 0  # where the places' dimensions are
+        if not batch.whole[1] and not value and together:
+            return batch(x, positions, dims=tuple([dim + 1 for dim in dims]))
+        positions = batch.all_of(1).movedim(0, 1)
+        number = _numbers(positions, batch.size).reshape(1, batch.size, *(1,) * places).expand(1, *positions.shape[1:])
+        positions = _cat(number, positions)
+        dims = (0, *[dim + 1 for dim in dims])
+        if not value:
+            (found,) = batch(batch.all_of(0), positions, dims=dims)
+            return (_moved(found, places, first),)
+        (item,) = value
+        if isinstance(item, Tensor):
+            rest = [size for dim, size in enumerate(x.shape[batch.whole[0] :]) if dim + 1 not in dims]
+            target = (*rest[:first], *positions.shape[2:], *rest[first:])
+            if batch.whole[2]:
+                item = item.reshape(batch.size, *(1,) * (len(target) - batch.ranks[2]), *item.shape[1:])
+            item = _moved(item.expand(batch.size, *target), places, first, back=True)
+        return batch(batch.all_of(0), positions, item, dims=dims)
+
+
+def _numbers(like: Tensor, size: int) -> Any:
+    return like.new_ones(size).cumsum(0) - 1
+
+
+def _cat(first: Any, second: Any) -> Tensor:
+    joined = first.new_empty((len(first) + len(second), *first.shape[1:]))
+    joined[: len(first)].copy_(first)
+    joined[len(first) :].copy_(second)
+    return joined  # type: ignore[no-any-return]
+
+
+def _moved(x: Tensor, count: int, to: int, back: bool = False) -> Tensor:
+    """The `count` dimensions of places, right behind the batch, moved behind `to` others; or back from there."""
+    here, there = tuple(range(1, 1 + count)), tuple(range(1 + to, 1 + to + count))
+    return x.movedim(there, here) if back else x.movedim(here, there)
+
 
 class Gather(Indexing):
     """Places given by a coordinate along one dimension."""
+
+    batched = staticmethod(along_dim)
 
     def prepare(self, call: Call) -> None:
         """Check shapes and coordinates; negative ones are refused, as in PyTorch."""

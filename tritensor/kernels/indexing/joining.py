@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.lifting.batching import Batch
 from ...operators.rules import ANY
 from ...runtime.call import Call
 from ...types import layout
@@ -63,6 +64,15 @@ class Joining(Operator):
             if size:
                 copy_into(call.outs[0][(*(slice(None),) * dim, slice(start, start + size))], array)
                 start += size
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """Results for all samples, see `Operator.batched`."""
+        dim, sizes = batch.metadata["dim"], batch.metadata["sizes"]
+        kept = [batch.all_of(position) for position, size in enumerate(sizes) if size is not None]
+        if not kept:
+            kept = [batch.all_of(0)]
+        return (batch.operator(*kept, dim=dim + 1),)
 
 
 def _cat(*tensors, dim=0, sizes=None):

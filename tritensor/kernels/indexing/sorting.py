@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...operators import Dtypes, Operator, Shapes
+from ...operators.lifting.batching import along_dim
 from ...operators.rules import REAL, compute_dtype
 from ...runtime.call import Call
 from ...types import dtypes, layout
@@ -17,6 +18,7 @@ class Sorting(Operator):
     """The sorted elements and their indices; NaN is larger than every number, as in PyTorch."""
 
     family = "sorting"
+    batched = staticmethod(along_dim)
     repeatable = True
     outputs = ("values", "indices")
 

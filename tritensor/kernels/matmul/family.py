@@ -22,6 +22,7 @@ from ...host.threads import dot
 from ...memory import copies
 from ...memory.array import DeviceArray
 from ...operators import Dtypes, Operator, Shapes, registry
+from ...operators.lifting.batching import Batch
 from ...operators.rules import Rule
 from ...runtime.call import Call, refuse_complex
 from ...tensors import Tensor, wrap
@@ -142,6 +143,38 @@ class Matmul(Operator):
         """Each operand moved once; two operations for each product."""
         moved = sum(array.nbytes for array in (*call.outs, *call.arrays) if array is not None)
         return moved, 2 * call.outs[0].size * call.arrays[0].shape[-1]
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """Results for all samples, see `Operator.batched`."""
+        x, y, *bias = batch.x
+        if batch.operator.transposed:
+            if batch.whole[0] and not any(batch.whole[1:]):
+                return batch(*batch.x)
+            rows = x.reshape(*x.shape[: batch.whole[0]], -1, x.shape[-1])
+            shape = (*x.shape[batch.whole[0] : -1], y.shape[-2])
+            product = rows @ y.mT
+            product = product.reshape(*product.shape[:-2], *shape)
+            if bias and bias[0] is not None:
+                own = bias[0]
+                missing = len(shape) - batch.ranks[2]
+                product = product + (
+                    own.reshape(batch.size, *(1,) * missing, *own.shape[1:]) if batch.whole[2] else own
+                )
+            return (product,)
+        row, column = batch.ranks[0] == 1, batch.ranks[1] == 1
+        if batch.whole[0] and not batch.whole[1] and batch.ranks[1] <= 2:
+            return batch(x, y)
+        x = x.unsqueeze(-2) if row else x
+        y = y.unsqueeze(-1) if column else y
+        rank = max(batch.ranks[0] + row, batch.ranks[1] + column)
+        x, y = (
+            each.reshape(batch.size, *(1,) * (rank + 1 - each.ndim), *each.shape[1:]) if whole else each
+            for each, whole in zip((x, y), batch.whole, strict=True)
+        )
+        found = x @ y
+        found = found.squeeze(-2) if row else found
+        return (found.squeeze(-1) if column else found,)
 
 
 def refuse_activation(name: str, inputs: Sequence[Any], metadata: dict[str, Any], function: str) -> None:

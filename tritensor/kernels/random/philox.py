@@ -272,6 +272,7 @@ class Dropout(Operator):
     """
 
     family = "dropout"
+    draws = True
 
     def call(self, key: Any, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
         """See the base class; inside of `vmap` each sample has a mask of its own, or all have the same."""
@@ -324,6 +325,18 @@ class Dropout(Operator):
             out.device,
             name="dropout",
         )
+
+    @staticmethod
+    def batched(batch: batching.Batch) -> tuple[Any, ...]:
+        """A mask for each sample, or one for all; the levels within are closed, so that the operator runs as it is."""
+        same = batching.check_randomness(batch.level) == "same"
+        opened, open_levels.stack = open_levels.stack, [x for x in open_levels.stack if x.number < batch.level.number]
+        try:
+            if same:
+                return (batch(batch.x[0].new_ones(batch.x[0].shape[batch.whole[0] :]))[0] * batch.all_of(0),)
+            return batch(batch.all_of(0))
+        finally:
+            open_levels.stack = opened
 
 
 def _scale(p: float) -> float:

@@ -28,6 +28,7 @@ from ...ground.public import public
 from ...host.threads import quietly
 from ...operators import Dtypes, Operator, Shapes
 from ...operators.autocasting import Policy
+from ...operators.lifting.batching import Batch
 from ...operators.outputs import SAME, Into
 from ...operators.rules import FloatingOnly, Places, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
@@ -246,6 +247,14 @@ class Reduction(Operator):
         shapes: tuple[tuple[int, ...], ...] = ((7,), (1,), (2, 1, 300), (33, 65), (2, 3, 2, 2, 3))
         for shape in shapes:
             yield [draw.input(self.inputs[0], shape)], {"dim": len(shape) - 1}
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """Results for all samples, see `Operator.batched`."""
+        (x,), dims = batch.x, batch.metadata["dim"]
+        if not batch.ranks[0]:
+            return batch(x.unsqueeze(1), dim=(1,), keepdim=False)
+        return batch(x, dim=tuple([dim + 1 for dim in dims]))
 
 
 def _as_tuple(produced: Any) -> tuple[Any, ...]:

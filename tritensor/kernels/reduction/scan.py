@@ -15,6 +15,7 @@ from ...errors import ArgumentError
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import Dtypes, Operator, Shapes
+from ...operators.lifting.batching import along_dim
 from ...operators.rules import Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...runtime.launch import device_function, kernel, launch
@@ -61,6 +62,7 @@ class Scan(Operator):
     """
 
     family = "scan"
+    batched = staticmethod(along_dim)
     repeatable = True
 
     def __init__(

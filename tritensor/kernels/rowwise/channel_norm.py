@@ -19,6 +19,7 @@ from ...host.threads import quietly
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import Dtypes, Operator, Shapes
+from ...operators.lifting.batching import Batch
 from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
 from ...runtime.source import device_function
@@ -260,6 +261,21 @@ class _ByChannel(Operator):
         more = x.shape[1:2] if self.main else _seen(x, call.metadata["groups"])[2]
         shapes = (tuple(x.shape), *[tuple(more)] * (len(self.outputs) - 1))
         return [(shape, result.numpy) for shape, result in zip(shapes, call.results, strict=True)]
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """More channels, or more groups of them."""
+        backward = "backward" in batch.operator.name
+        groups = batch.metadata["groups"]
+        changes = {} if groups is None else {"groups": groups * batch.size}
+        mains = 2 if backward else 1
+        inputs = [batch.merged(i, 1) for i in range(mains)]
+        # a number for each channel, or for each image and group
+        inputs += [
+            batch.merged(i, batch.ranks[i] - 1) if batch.x[i] is not None else None for i in range(mains, len(batch.x))
+        ]
+        out, *more = batch(*inputs, **changes)
+        return batch.split(out, 1), *[batch.split(each, each.ndim - 1) for each in more]
 
 
 class _Forward(_ByChannel):

@@ -15,6 +15,7 @@ from ...autograd.mode import recording
 from ...errors import ArgumentError
 from ...host.threads import quietly
 from ...operators import Dtypes, Operator, Shapes
+from ...operators.lifting.batching import Batch, along_dim
 from ...operators.rules import Floating, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...runtime.source import device_function
@@ -42,6 +43,7 @@ class Rowwise(Operator):
     """An operator along one dimension, `dim`, whose result has the input's shape."""
 
     family = "rowwise"
+    batched = staticmethod(along_dim)
     repeatable = True
 
     def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
@@ -159,6 +161,19 @@ class RowNorm(Operator):
         shape = tuple(call.arrays[0].shape)
         return [(shape, call.results[0].numpy), *((shape[:1], each.numpy) for each in call.results[1:])]
 
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """More rows; parameters that differ from sample to sample are applied apart from that."""
+        parameters = batch.x[1:]
+        apart = any(batch.whole[1:])
+        found = batch(batch.merged(0), *([None] * len(parameters) if apart else parameters))
+        out, *more = [batch.split(each) for each in found]
+        for position, parameter in enumerate(parameters, 1):
+            if apart and parameter is not None:
+                parameter = parameter.unsqueeze(1) if batch.whole[position] else parameter
+                out = out * parameter if position == 1 else out + parameter
+        return out, *more
+
 
 class RowNormBackward(Operator):
     """The gradients of a norm's inputs: `(grad, x, ...) -> x's, the parameters'`."""
@@ -185,6 +200,24 @@ class RowNormBackward(Operator):
         """The input's shape, and a number per column for each parameter."""
         shape = tuple(call.arrays[1].shape)
         return [(shape, call.results[0].numpy), *((shape[1:], each.numpy) for each in call.results[1:])]
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """The gradient of the rows; and the parameters', each sample's own sums."""
+        given = [position for position in range(len(batch.x) - 1) if batch.x[position] is not None]
+        grad, x, *statistics = [batch.all_of(position) for position in given]
+        weight = batch.x[-1]
+        scaled = grad if weight is None else grad * (weight.unsqueeze(1) if batch.whole[-1] else weight)
+        rows = [each.flatten(0, 1) for each in (scaled.to(grad.dtype), x, *statistics)]
+        rows += [None] * (len(batch.x) - len(rows))
+        result = batch.split(batch(*rows)[0])
+        columns = [each.unsqueeze(2) for each in statistics]
+        for centre in columns[::2] if len(columns) > 1 else ():  # the mean, and what it lost in rounding
+            x = x - centre
+        normal = x * columns[len(columns) > 1]
+        kinds = [grad.dtype if weight is None else weight.dtype] * 2
+        sums = [(grad * normal).sum(1), grad.sum(1)][: len(batch.operator.outputs) - 1]
+        return result, *[each.to(kind) for each, kind in zip(sums, kinds, strict=False)]
 
 
 def _top(x: np.ndarray, axis: int) -> np.ndarray:

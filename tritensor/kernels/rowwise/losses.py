@@ -19,6 +19,7 @@ from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, RangeError, explain
 from ...host.threads import dot, quietly
 from ...operators import Dtypes, Operator, Shapes
+from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import Floating
 from ...runtime.call import Call
 from ...tensors import Tensor, wrap
@@ -412,3 +413,41 @@ def _(grad, x_shape, target, weight, total, ignore_index, reduction, needs):
         change = change * weight
     picked = _one_hot(target, x_shape[1]) & (target != ignore_index).unsqueeze(1)
     return where(picked, change, 0), None, None
+
+
+# ---- inside of vmap --------------------------------------------------------------------------------------------------
+
+
+def _losses_of_samples(batch: Batch) -> tuple[Any, ...]:
+    """More rows, with a reduction of each sample's own."""
+    if batch.whole[2]:
+        return loop(batch)
+    weight, reduction = batch.x[2], batch.metadata["reduction"]
+    losses, total, *more = batch(batch.merged(0), batch.merged(1), weight, reduction="none")
+    target = batch.all_of(1)
+    counted = target != batch.metadata["ignore_index"]
+    share = counted.to(total.dtype)
+    if weight is not None:
+        share = share * weight[(target * counted).flatten()].reshape(target.shape).to(total.dtype)
+    totals = share.sum(1)
+    losses = losses.reshape(batch.size, -1)
+    if reduction != "none":
+        losses = losses.sum(1)
+    out = losses / totals.to(losses.dtype) if reduction == "mean" else losses
+    return out, totals, *[each.reshape(batch.size, -1) for each in more]
+
+
+def _backward_of_samples(batch: Batch) -> tuple[Any, ...]:
+    """The gradient of more rows, each sample's with its own share."""
+    if batch.whole[3]:
+        return loop(batch)
+    grad, x, target, _, total, lse = (batch.all_of(position) for position in range(6))
+    if batch.metadata["reduction"] != "none":
+        grad = (grad / total if batch.metadata["reduction"] == "mean" else grad).unsqueeze(1)
+    rows = grad.expand(batch.size, x.shape[1]).flatten().to(x.dtype)
+    inputs = (rows, x.flatten(0, 1), target.flatten(), batch.x[3], total.flatten()[:1].squeeze(0), lse.flatten())
+    return (batch.split(batch(*inputs, reduction="none")[0]),)
+
+
+cross_entropy.batched = nll_loss.batched = _losses_of_samples
+cross_entropy_backward.batched = _backward_of_samples

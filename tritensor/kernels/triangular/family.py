@@ -10,6 +10,7 @@ import numpy as np
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import Operator, Shapes
+from ...operators.lifting.batching import in_front
 from ...operators.rules import Rule
 from ...runtime.call import Call
 from ...types import layout
@@ -22,6 +23,7 @@ class Triangular(Operator):
     """X of A @ X = B, where only one triangle of A is read."""
 
     family = "triangular"
+    batched = staticmethod(in_front)
     repeatable = True
     holomorphic = False
 

@@ -23,6 +23,7 @@ import numpy as np
 from ...errors import DtypeError, ShapeError, UnsupportedError, explain
 from ...ground.arguments import wrong_type
 from ...operators import Dtypes, Operator, Shapes, registry
+from ...operators.lifting.batching import Batch
 from ...operators.rules import Rule
 from ...runtime.call import Call
 from ...tensors import Tensor
@@ -192,6 +193,18 @@ class Convolution(Operator):
     def terms(self, call: Call) -> int:
         """The number of products that are summed for each element of the result."""
         return max(super().terms(call), self.cost(call)[1] // max(2 * call.outs[0].size, 1))
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """More images; or, where kernels or gradients differ, more channels in groups of their own."""
+        of_weights = batch.operator.name == "convolution_weight"
+        if not of_weights and not any(batch.whole[1:]):
+            (result,) = batch(batch.merged(0), *batch.x[1:])
+            return (batch.split(result),)
+        groups = batch.metadata["groups"] * batch.size
+        second = batch.merged(1, 1) if of_weights else batch.merged(1)
+        (result,) = batch(batch.merged(0, 1), second, *[batch.merged(i) for i in range(2, len(batch.x))], groups=groups)
+        return (batch.split(result, 0 if of_weights else 1),)
 
 
 # ---- the three sums ------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...operators import Operator, Shapes
+from ...operators.lifting.batching import Batch, in_front_or_merged
 from ...operators.rules import ANY
 from ...runtime.call import Call
 from ...runtime.launch import kernel
@@ -141,6 +142,11 @@ class Unfold(Folding):
         for shape, *windows in _CALLS:
             yield [draw(shape)], dict(zip(_NAMES, windows))
 
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """Results for all samples, see `Operator.batched`."""
+        return in_front_or_merged(batch, 4)
+
 
 class Fold(Folding):
     """Columns to pictures."""
@@ -188,6 +194,11 @@ class Fold(Folding):
             across = windows_across(shape[-2:], *windows)
             yield [draw(_column_shape(shape, across))], {"extents": shape[-2:], **dict(zip(_NAMES, windows))}
 
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """Results for all samples, see `Operator.batched`."""
+        return in_front_or_merged(batch, 3)
+
 
 _CALLS: tuple[Any, ...] = (
     ((2, 2, 4, 3), (2, 2), (1, 1), (0, 0), (1, 1)),
@@ -195,6 +206,7 @@ _CALLS: tuple[Any, ...] = (
     ((2, 5, 5), (1, 2), (3, 2), (0, 1), (1, 1)),
     ((0, 2, 3, 3), (2, 2), (1, 1), (0, 0), (1, 1)),
 )
+
 
 im2col = Unfold("im2col", _im2col, ANY)
 col2im = Fold("col2im", _col2im, ANY)

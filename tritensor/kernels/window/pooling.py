@@ -14,6 +14,7 @@ from typing import Any
 
 from ...memory.array import DeviceArray
 from ...operators import Operator, Shapes
+from ...operators.lifting.batching import Batch, in_front_or_merged
 from ...operators.rules import FLOATING, Rule
 from ...runtime.call import Call
 from ...tensors import Tensor
@@ -25,10 +26,16 @@ from .pooling_kernel import launch_pool, launch_spread
 REAL_NUMBERS = Rule("real numbers", dtypes.INTEGER, dtypes.FLOATING)
 
 
+def _in_windows(batch: Batch) -> tuple[Any, ...]:
+    """Results for all samples, see `Operator.batched`."""
+    return in_front_or_merged(batch, len(batch.metadata.get("size") or batch.metadata.get("extents") or ()) + 2)
+
+
 class Pool(Operator):
     """An operator whose results have a number for each window."""
 
     family = "pooling"
+    batched = staticmethod(_in_windows)
     repeatable = True
 
     def allocate(self, call: Call) -> Shapes:
@@ -52,6 +59,7 @@ class Spread(Operator):
     """The gradient of a pool's input from that of its windows: each element gathers from the windows it is in."""
 
     family = "pooling"
+    batched = staticmethod(_in_windows)
     repeatable = True
 
     def resolve_dtypes(self, call: Call) -> Any:

@@ -20,6 +20,7 @@ from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...memory.copies import constant
 from ...operators import Dtypes, Operator, Shapes
+from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import ANY, compute_dtype
 from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
@@ -101,6 +102,14 @@ class Resample(Operator):
         maps = _maps(call.metadata["maps"])
         taps = 0 if _copies(maps) else sum(table(*each[1:])[0].shape[1] for each in maps)
         return call.arrays[0].nbytes + call.outs[0].nbytes, 2 * taps * call.outs[0].size
+
+    @staticmethod
+    def batched(batch: Batch) -> tuple[Any, ...]:
+        """Results for all samples, see `Operator.batched`."""
+        if any(batch.whole[1:]):
+            return loop(batch)
+        maps = batch.metadata["maps"]
+        return batch(*batch.x, maps=tuple([value if at % 5 else value + 1 for at, value in enumerate(maps)]))
 
 
 def resampled(x: Tensor, maps: Sequence[Map]) -> Tensor:

@@ -19,6 +19,7 @@ from ...host.threads import in_pieces
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.lifting.batching import more_images
 from ...operators.rules import FLOATING
 from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
@@ -35,6 +36,7 @@ class AtPlaces(Operator):
     """One of the three; all arrays have three dimensions."""
 
     family = "sampling"
+    batched = staticmethod(more_images)
     repeatable = True
 
     def __init__(self, reference: Callable[..., Any], shape: Callable[..., tuple[int, ...]]) -> None:
