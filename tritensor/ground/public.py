@@ -65,6 +65,7 @@ def public(
     functional: bool = True,
     method: bool = False,
     in_place: Callable[[Any], Any] | None = None,
+    in_place_function: bool = False,
     out: Callable[[Any], Any] | None = None,
     guard: bool = True,
     autocast: Mapping[str, str] | None = None,
@@ -75,6 +76,7 @@ def public(
         package, functional: whether it is a name of tritensor and of tritensor.functional.
         method: whether it is a method of Tensor too.
         in_place: makes the in-place method `Tensor.name_` (`inplace.in_place_form`); None for no such method.
+        in_place_function: whether that is a function of the package, too, as some are in PyTorch.
         out: gives the function, not the method, the parameter `out` (`outputs.takes_out`); None for no such parameter.
         guard: whether unexpected errors are explained in the namespaces' form (`arguments.guarded`), in which
             functions that make tensors take the options of all such functions. Not for functions of which a call takes
@@ -94,7 +96,7 @@ def public(
             if method:
                 setattr(_tensor[0], name, value)
             if in_place is not None:
-                _member(f"{name}_", in_place(value))
+                _member(f"{name}_", in_place(value), in_place_function)
         return function  # type: ignore[no-any-return]
 
     return declare
@@ -113,30 +115,24 @@ def _makes_a_tensor(function: Any) -> bool:
     return code is not None and {"dtype", "device"} <= {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
 
 
-def method(*names: str) -> Callable[[Member], Member]:
-    """A decorator that makes a function or property a member of Tensor, under its own name or the names passed."""
+def method(*names: str, function: bool = False) -> Callable[[Member], Member]:
+    """A decorator that makes a function or property a member of Tensor, under its own name or the names passed.
+
+    With `function` it is a function of the package, too, as some in-place methods are in PyTorch.
+    """
 
     def declare(value: Any) -> Any:
         for name in names or (value.__name__,):
-            _member(name, value)
+            _member(name, value, function)
         return value
 
     return declare
 
 
-# Methods that change their tensor and are functions too, as in PyTorch.
-_NAMES = """
-    abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh ceil clamp
-    clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put
-    lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal resize_as round rsqrt sigmoid sin
-    sinc sinh sqrt square tan tanh trunc xlogy zero"""
-_CHANGES = frozenset([f"{name}_" for name in _NAMES.split()])
-
-
-def _member(name: str, value: Any) -> None:
-    """Make `value` a method of Tensor, and a function where it is one of PyTorch's."""
+def _member(name: str, value: Any, function: bool) -> None:
+    """Make `value` a method of Tensor, and with `function` a function of the package, too."""
     setattr(_tensor[0], name, value)
-    if name in _CHANGES:
+    if function:
 
         def form(input: Any, *args: Any, **named: Any) -> Any:
             return value(input, *args, **named)

@@ -140,7 +140,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return finish(np.frombuffer(buffer, kind, count, offset), requires_grad)
 
 
-@method()
+@method(function=True)
 def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = formats.contiguous_format) -> Tensor:
     """`resize_` to the size of another tensor."""
     check_tensor("resize_as_", "other", 1, other)

@@ -83,7 +83,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     return _of_parts("polar", abs * angle.cos(), abs * angle.sin())
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
+@public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(Into("same", "partly")))
 def conj_physical(input: Tensor) -> Tensor:
     """The conjugate of a complex tensor, in new memory; a real tensor itself."""
     check_tensor("conj_physical", "input", 1, input)

@@ -105,7 +105,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
 _quick_div: Any = arithmetic.div.method
 
 
-@public("clip", method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
+@public("clip", method=True, in_place=in_place_form, in_place_function=True, out=takes_out(Into("same", "partly")))
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays.
 
@@ -136,7 +136,7 @@ def _as_number(bound: Any, input: Tensor) -> Any:
     return bound.to(dtypes.get_default_dtype()) if bound.dtype.is_floating_point else bound
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
+@public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(Into("same", "partly")))
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Rounds to the nearest number with `decimals` digits after the point; ties go to the even one.
 
@@ -154,7 +154,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return rounding.rint(input / 10.0**-decimals) * 10.0**-decimals
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
+@public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(Into("same", "partly")))
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """Replaces NaN by `nan`, and infinities by the given numbers or the dtype's largest and smallest.
 

@@ -22,7 +22,7 @@ from .pointwise import sub
 _CAST = Into("cast", "partly")
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(_CAST))
+@public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(_CAST))
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """Multiplies by a power of 2: input * 2**other, floating.
 
@@ -58,7 +58,7 @@ def frexp(input: Tensor) -> FrexpResult:
     return FrexpResult(*signs.frexp(input))
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(_CAST))
+@public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(_CAST))
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """The logit, the inverse of sigmoid: log(input / (1 - input)); `eps` keeps the input within eps and 1 - eps.
 
@@ -125,7 +125,7 @@ method("__div__")(Tensor.__truediv__)
 method("__idiv__")(Tensor.__itruediv__)
 
 
-@public(method=True, in_place=in_place_form, out=takes_out(_CAST))
+@public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(_CAST))
 def lcm(input: Tensor, other: Tensor) -> Tensor:
     """The least common multiple of integers; 0 where one is 0.
 
@@ -169,7 +169,7 @@ def _angles(name: str, factor: float, doc: str) -> None:
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = doc
-    public(method=True, in_place=in_place_form, out=takes_out(_CAST))(convert)
+    public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(_CAST))(convert)
 
 
 _angles("deg2rad", math.pi / 180, "Converts degrees to radians: input * pi / 180.")

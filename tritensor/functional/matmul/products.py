@@ -81,6 +81,7 @@ method("addmm_")(_fitted(lambda a, b: (a._data.shape[0], b._data.shape[-1]))(add
 @public(
     method=True,
     in_place=_fitted(lambda mat, vec: mat._data.shape[:1]),
+    in_place_function=True,
     out=_ADDED,
     autocast={"cpu": "apart", "cuda": "lower"},
 )

@@ -99,7 +99,7 @@ def _numbered(name: str) -> str:
     return f"{base}.{int(number or 0) + (3 if base == 'squeeze' else 1)}"
 
 
-def _changing_shape(name: str, function: Any) -> None:
+def _changing_shape(name: str, function: Any, is_function: bool = False) -> None:
     """Declare the method that makes a tensor a view of what it was."""
 
     @_derived(name, function, f"In-place version of `{name.removesuffix('_')}`: the tensor keeps its memory.", "self")
@@ -126,7 +126,7 @@ def _changing_shape(name: str, function: Any) -> None:
                 self._origin = (*result._origin[:3], stamp)
         return self
 
-    method()(call)
+    method(function=is_function)(call)
 
 
 def _own_references() -> int:
@@ -140,26 +140,21 @@ _OWN = _own_references()  # those of a tensor that nothing views, of its copy, a
 
 for _name in ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"):
     _changing_shape(f"{_name}_", getattr(views, _name))
-_changing_shape("as_strided_", parts.as_strided)
+_changing_shape("as_strided_", parts.as_strided, is_function=True)
 
 
 # ---- functions of methods ---------------------------------------------------------------------------------------
 
-# The methods that PyTorch has as functions, too; those that there are here become functions.
+# Methods of Tensor's own module that PyTorch has as functions, too
 _FUNCTIONS = """
-    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_ atan_ atanh_
-    ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_
-    fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_
-    rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_
-    zero_ get_device is_conj is_distributed is_inference is_neg is_nonzero is_same_size is_signed
+    detach_ get_device is_distributed is_inference is_nonzero is_same_size is_signed
     """
 
 
 def functions_of_methods() -> None:
     """Publish them, when all methods are there."""
     for name in _FUNCTIONS.split():
-        if hasattr(Tensor, name) and name not in PACKAGE:
-            publish(name, _function_of(name, getattr(Tensor, name)), functional=False)
+        publish(name, _function_of(name, getattr(Tensor, name)), functional=False)
 
 
 def _function_of(name: str, member: Any) -> Any:

@@ -290,7 +290,7 @@ def _goes_straight(target: Tensor, source: Tensor) -> bool:
     )
 
 
-@method()
+@method(function=True)
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write one number to every element.
 
@@ -351,7 +351,7 @@ def _held(value: Any, x: Tensor) -> Any:
     return (single if x.numel() == 1 else converted)(value, x.dtype)
 
 
-@method()
+@method(function=True)
 def zero_(self: Tensor) -> Tensor:
     """Write zero to every element."""
     return _fill(self, 0, "ZeroBackward0")

@@ -378,6 +378,7 @@ abs = elementwise(
     "The absolute value of each element; of a complex number its magnitude.",
     name="abs",
     methods=["__abs__", "abs", "absolute"],
+    in_place_functions=["abs_"],
 )
 abs.gradient(lambda grad, x: grad * x.sgn())
 
@@ -412,12 +413,14 @@ sgn = elementwise(
     _direction,
     "The sign, also of complex numbers: x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN.",
     name="sgn",
+    in_place_functions=(),
 )
 sign = elementwise(
     RealSigns("real", highest=dtypes.FLOATING),
     _direction,
     "The sign of each element: -1, 0 or 1, and 0 for NaN.",
     name="sign",
+    in_place_functions=(),
 )
 sign.gradient(zeros)
 

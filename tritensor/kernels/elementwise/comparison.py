@@ -101,7 +101,7 @@ def _(x, y):
     return (x != 0) != (y != 0)
 
 
-logical_not = elementwise(LOGIC, np.logical_not, "The logical NOT: True where x is 0.", in_place=True)
+logical_not = elementwise(LOGIC, np.logical_not, "The logical NOT: True where x is 0.", in_place=True, in_place_functions=())
 
 
 @logical_not.kernel
@@ -144,6 +144,7 @@ bitwise_not = elementwise(
     np.invert,
     "The bitwise NOT: the bits that x does not have; for booleans, not x.",
     name="bitwise_not",
+    in_place_functions=(),
 )
 
 

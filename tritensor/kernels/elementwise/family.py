@@ -225,6 +225,7 @@ def elementwise(
     kinds: dict[str, dtypes.dtype] | None = None,
     function: bool = True,
     in_place: bool | None = None,
+    in_place_functions: Sequence[str] | None = None,
     out: str | None = None,
     autocast: Policy | None = None,
 ) -> Any:
@@ -241,6 +242,7 @@ def elementwise(
         function: whether to make public functions; False where one with other parameters is written by hand.
         in_place: whether to make in-place methods; by default where the result has the inputs' dtype, and for two
             inputs with a boolean result.
+        in_place_functions: those in-place methods that are functions, too; by default all of one input's.
         out: the dtypes of `out`, see `outputs.Into`; unless given "any" for a boolean result, "same" for one input that
             keeps its dtype, and "cast" for all others.
         autocast: what autocast casts the inputs to, by the type of device; None for nothing.
@@ -257,6 +259,7 @@ def elementwise(
             kinds=kinds,
             function=function,
             in_place=in_place,
+            in_place_functions=in_place_functions,
             out=out,
             autocast=autocast,
         )
@@ -268,8 +271,10 @@ def elementwise(
         operator.autocasts(**autocast)
     names = (operator.name,) if methods is None else methods
     operator.methods = tuple([name for name in names if not name.startswith("__")])
-    _add_methods(operator, names, in_place)
     changes, count = rule.result is None, len(operator.inputs)
+    if in_place_functions is None and not (function and count == 1):
+        in_place_functions = ()
+    _add_methods(operator, names, in_place, in_place_functions)
     keeps = count == 1 and changes and not rule.floating
     operator.into = ELEMENTWISE._replace(dtype=out or ("any" if not changes else "same" if keeps else "cast"))
     if function:
@@ -278,8 +283,14 @@ def elementwise(
     return operator
 
 
-def _add_methods(operator: Elementwise, names: Sequence[str], in_place: bool | None) -> None:
-    """Make the methods of these names, in place too where that is asked for, or by default fits."""
+def _add_methods(
+    operator: Elementwise, names: Sequence[str], in_place: bool | None, functions: Sequence[str] | None
+) -> None:
+    """Make the methods of these names, in place too where that is asked for, or by default fits.
+
+    Args:
+        functions: those in-place methods that are functions, too; None for all.
+    """
     simple = len(operator.outputs) == 1 and not operator.metadata and not operator.kinds
     makers = {1: unary, 2: binary} if simple else {}
     count, result = len(operator.inputs), operator.rule.result
@@ -299,4 +310,5 @@ def _add_methods(operator: Elementwise, names: Sequence[str], in_place: bool | N
     if operator.methods:
         member(operator, operator.method, *operator.methods)
     if in_place:
-        member(operator, operator.method_in_place, *[f"{name}_" for name in operator.methods or [operator.name]])
+        changing = [f"{name}_" for name in operator.methods or (operator.name,)]
+        member(operator, operator.method_in_place, *changing, functions=changing if functions is None else functions)

@@ -60,7 +60,7 @@ def _digamma(x):
     return tl.where(x == 0.0, libdevice.copysign(float("inf") + x, -x), result)
 
 
-@one_text()
+@one_text(in_place_functions=())
 def digamma(x):
     """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
     return _digamma(x)

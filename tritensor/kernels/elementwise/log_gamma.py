@@ -46,7 +46,7 @@ def lgamma_array(x: Any) -> np.ndarray:
     return np.where(np.isinf(x) | (size > 1e306), np.inf, result)
 
 
-@elementwise(REAL_FLOAT)
+@elementwise(REAL_FLOAT, in_place_functions=())
 def lgamma(x):
     """The logarithm of the magnitude of the gamma function."""
     return in_pieces(lgamma_array, x).astype(x.dtype, copy=False)

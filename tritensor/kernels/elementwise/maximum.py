@@ -82,6 +82,7 @@ clamp_min = elementwise(
     name="clamp_min",
     inputs=("x", "min"),
     out="same",
+    in_place_functions=["clamp_min_"],
 )
 clamp_min.overload = of_tensors("min")
 clamp_min.gradients(x=lambda grad, x, min: where(x >= min, grad, 0), min=lambda grad, x, min: where(x < min, grad, 0))
@@ -99,6 +100,7 @@ clamp_max = elementwise(
     name="clamp_max",
     inputs=("x", "max"),
     out="same",
+    in_place_functions=["clamp_max_"],
 )
 clamp_max.overload = of_tensors("max")
 clamp_max.gradients(x=lambda grad, x, max: where(x <= max, grad, 0), max=lambda grad, x, max: where(x > max, grad, 0))

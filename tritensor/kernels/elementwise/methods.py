@@ -7,7 +7,7 @@ On the CPU a quick path passes arrays of one dtype directly to the reference; on
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,12 @@ _getframe = sys._getframe
 asarray = np.asarray
 
 
-def member(operator: Operator, function: Callable[..., Any], *names: str) -> None:
-    """Make `function` a method of Tensor under `names`, documented as the operator."""
+def member(operator: Operator, function: Callable[..., Any], *names: str, functions: Sequence[str] = ()) -> None:
+    """Make `function` a method of Tensor under `names`, documented as the operator; `functions` are such, too."""
     function.__doc__ = operator.__doc__
     function.__name__ = names[0]
-    method(*names)(function)
+    for name in names:
+        method(name, function=name in functions)(function)
 
 
 def function_of(operator: Elementwise, name: str) -> Any:

@@ -42,7 +42,7 @@ def ndtri(x):
     return _quantile(x - 0.5, tl.where(x > 0.5, 1.0 - x, x))
 
 
-@one_text(autocast={"cuda": "float32"})
+@one_text(autocast={"cuda": "float32"}, in_place_functions=())
 def erfinv(x):
     """The inverse error function: the number whose error function is x."""
     return 0.7071067811865476 * _quantile(0.5 * x, 0.5 - 0.5 * tl.abs(x))

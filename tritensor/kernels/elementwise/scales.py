@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from triton.language.extra import libdevice
 
 
-@elementwise(REAL_FLOAT)
+@elementwise(REAL_FLOAT, in_place_functions=["xlogy_"])
 def xlogy(x, y):
     """x * log(y), and 0 where x is 0, unless y is NaN."""
     product = np.multiply(x, np.log(y), dtype=np.result_type(x, y))  # the logarithm of a number is float64

@@ -129,7 +129,7 @@ def _(x):
 
 
 WHOLE = Rule("integer", dtypes.INTEGER, dtypes.INTEGER)
-gcd = elementwise(WHOLE, np.gcd, "The greatest common divisor of x and y, of zeros 0.")
+gcd = elementwise(WHOLE, np.gcd, "The greatest common divisor of x and y, of zeros 0.", in_place_functions=["gcd_"])
 
 
 @gcd.kernel
