@@ -15,7 +15,7 @@ from ...autograd.levels import followed
 from ...errors import ArgumentError, DtypeError, ShapeError, explain
 from ...ground.arguments import check_tensor, number_in, number_of, older_order, whole, wrong_type
 from ...ground.public import method, public
-from ...kernels.elementwise import arithmetic, comparison, division, rounding
+from ...kernels.elementwise import arithmetic, comparison, division, magnitudes, rounding
 from ...kernels.elementwise import maximum as bounds
 from ...operators.inplace import in_place, in_place_form
 from ...operators.outputs import ELEMENTWISE, Into, into, takes_out
@@ -244,13 +244,13 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
             raise ShapeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     close = input == other
     if input.dtype.category >= dtypes.FLOATING:
-        near = arithmetic.abs(input - other) <= arithmetic.abs(other) * rtol + atol
+        near = magnitudes.abs(input - other) <= magnitudes.abs(other) * rtol + atol
         close = close | (near & rounding.isfinite(other))
         if equal_nan:
             close = close | (rounding.isnan(input) & rounding.isnan(other))
     else:
         wide_input, wide_other = input.to(dtypes.float64), other.to(dtypes.float64)
-        close = close | (arithmetic.abs(wide_input - wide_other) <= arithmetic.abs(wide_other) * rtol + atol)
+        close = close | (magnitudes.abs(wide_input - wide_other) <= magnitudes.abs(wide_other) * rtol + atol)
     return close
 
 

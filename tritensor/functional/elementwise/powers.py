@@ -10,7 +10,7 @@ from ...autograd.mode import no_grad
 from ...errors import DtypeError, ShapeError, explain
 from ...ground.arguments import check_tensor, number_in, whole, wrong_type
 from ...ground.public import method, public
-from ...kernels.elementwise import arithmetic, gamma_functions, scales, signs
+from ...kernels.elementwise import arithmetic, gamma_functions, powers, scales, signs
 from ...operators.inplace import in_place, in_place_form
 from ...operators.outputs import ELEMENTWISE, Into, takes_out
 from ...operators.rules import FLOAT, Number
@@ -36,7 +36,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     x, exponent = (each if kind.is_complex else each.to(compute) for each in (input, other))
     # in two steps, because 2**200 is beyond float32 and 1e-30 * 2**200 is not
     half = 0 if exponent.dtype.is_complex else (exponent / 2).trunc()
-    made = x * arithmetic.pow(2.0, exponent - half) * 2.0**half
+    made = x * powers.pow(2.0, exponent - half) * 2.0**half
     return called("LdexpBackward0", made.to(kind))  # type: ignore[no-any-return]
 
 
@@ -90,7 +90,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
         check_tensor("float_power", "input", 1, input)
     kind = _kind_of_power(input, exponent)
     x, y = (value.to(kind) if isinstance(value, Tensor) else value for value in (input, exponent))
-    return arithmetic.pow(x, y)  # type: ignore[no-any-return]
+    return powers.pow(x, y)  # type: ignore[no-any-return]
 
 
 @method("float_power_")

@@ -15,8 +15,9 @@ import numpy as np
 from ...operators.rules import FLOAT, FLOATING, Rectified, Rule
 from ...types import dtypes
 from ..exact import quotient
-from .arithmetic import where
+from .arithmetic import complex_reciprocal, where
 from .error_function import erf_array, in_pieces, normal_reciprocal, normal_reciprocal_of_halves
+from .exponential import complex_exp
 from .family import elementwise
 from .select import masked, select
 
@@ -385,3 +386,12 @@ def _(grad, x):
     bent = libdevice.tanh(0.7978845608028654 * x * (1.0 + 0.044715 * square))
     slope = 0.7978845608028654 * (1.0 + 0.134145 * square)
     return grad * (0.5 * (1.0 + bent) + 0.5 * x * (1.0 - bent * bent) * slope)
+
+
+# ---- complex numbers -----------------------------------------------------------------------------------------------
+
+
+@sigmoid.complex_kernel
+def _(xr, xi):
+    er, ei = complex_exp(-xr, -xi)
+    return complex_reciprocal(1 + er, ei)

@@ -5,8 +5,6 @@ A body handles every dtype that the operator's rule accepts; an `if` on a dtype 
 
 from __future__ import annotations
 
-import cmath
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +14,11 @@ from ...autograd.names import of_tensors
 from ...errors import DtypeError, explain
 from ...ground.public import method
 from ...host.copying import copied
-from ...operators.rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square, one_dtype
+from ...operators.rules import ANY, CHOSEN, FLOAT, NoBooleans, Rule, Scaled, Square, one_dtype
 from ...runtime.source import device_function
 from ...tensors import Tensor
 from ...types import dtypes
-from ..exact import quotient, root
+from ..exact import quotient
 from .family import elementwise
 from .methods import OPERANDS
 from .select import select
@@ -98,6 +96,11 @@ div.gradients(x=lambda grad, y: grad / y, y=lambda grad, x, y: -grad * (x / y / 
 @div.kernel
 def _(x, y):
     return quotient(x, y)
+
+
+def dtype_of(*operands: Any) -> np.dtype:
+    """The dtype of the first array among a reference's operands; they share one, apart from numbers."""
+    return next(value.dtype for value in operands if isinstance(value, np.ndarray))
 
 
 def _scaled(x: Any, factor: Any, *others: Any) -> Any:
@@ -272,188 +275,7 @@ def _divide_number(self: Tensor, other: Any) -> Tensor:
     return inverse if other.__class__ is int and other == 1 and not inverse._needs else inverse * other
 
 
-# ---- powers and magnitudes ------------------------------------------------------------------------------------
-
-
-@elementwise(Power("power", dtypes.INTEGER), methods=["__pow__", "pow"], autocast={"cuda": "float32"})
-def pow(x, y):
-    """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
-    if dtype_of(x, y).kind in "fc":
-        return _float_power(x, y)
-    if dtype_of(x, y).kind == "b":
-        return x | ~np.bool_(y)
-    x, y = np.asarray(x), np.asarray(y)
-    whole = np.power(x, np.maximum(y, 0))
-    return np.where(y >= 0, whole, np.where(np.abs(x) == 1, np.where(y % 2 == 0, 1, x), 0))
-
-
-def _float_power(x: Any, y: Any) -> np.ndarray:
-    if not isinstance(x, np.ndarray):
-        x = np.asarray(x, y.dtype)
-    if dtype_of(x, y).kind == "c":
-        result = np.asarray(x**y)
-        if isinstance(y, np.ndarray):  # a number as the exponent, 0, gives 1
-            np.copyto(result, complex(math.nan, math.nan), where=(x == 0) & (y == 0))
-        return result
-    if not isinstance(y, np.ndarray):
-        if y in (0.5, -0.5):
-            root = np.sqrt(x)
-            return root if y > 0 else 1 / root  # type: ignore[no-any-return]
-        if y == 3:
-            return x * x * x  # type: ignore[no-any-return]
-        y = float(y)  # as a kernel takes it: beyond 2**53 integers are even
-        if y != 2 and y.is_integer():
-            # np.power takes 60 ns for a negative base, 2 ns for a positive one
-            size = np.abs(x) ** y
-            return np.copysign(size, x) if y % 2 else size
-    result = np.asarray(x**y)
-    if isinstance(y, np.ndarray):
-        # C's pow says infinity; where NumPy sees one exponent of 1/2 for many numbers, it takes the square root
-        np.copyto(result, np.inf, where=(x == -np.inf) & (y == 0.5))
-    return result
-
-
-def dtype_of(*operands: Any) -> np.dtype:
-    """The dtype of the first array among a reference's operands; they share one, apart from numbers."""
-    return next(value.dtype for value in operands if isinstance(value, np.ndarray))
-
-
-def _power_of_base(grad: Any, x: Any, y: Any) -> Any:
-    if isinstance(y, Tensor):
-        return where(y == 0, 0, grad * (y * x ** (y - 1)))
-    exponent = y if isinstance(y, complex) else float(y)  # of the smallest integer there is none below
-    return grad * (y * x ** (exponent - 1)) if y != 0 else zeros(grad)
-
-
-def _power_of_exponent(grad: Any, out: Any, x: Any, y: Any) -> Any:
-    complex_ = y.dtype.is_complex if isinstance(y, Tensor) else isinstance(y, complex)
-    return grad * where((x == 0) if complex_ else (x == 0) & (y >= 0), 0, out * _log(x, out.dtype))
-
-
-def _overload(saved: dict[Any, Any]) -> int:
-    return 2 if not hasattr(saved.get("x"), "_node") else int(hasattr(saved.get("y"), "_node"))
-
-
-pow.overload = _overload
-pow.gradients(x=_power_of_base, y=_power_of_exponent)
-
-
-pow.gradient_domain = {"x": (0.2, 3.0), "y": (-2.0, 2.0)}
-
-
-def _log(x: Any, kind: dtypes.dtype) -> Any:
-    """The logarithm of a base; of integers in the dtype of the power."""
-    if isinstance(x, Tensor):
-        return (x.to(kind) if x.dtype.category < dtypes.FLOATING else x).log()
-    if isinstance(x, complex):
-        return cmath.log(x) if x else -math.inf
-    return math.log(x) if x > 0 else math.nan if x < 0 else -math.inf
-
-
-@pow.kernel
-def _(x, y):
-    if x.dtype.is_floating():
-        power = libdevice.pow(x, y)
-        if len(y.shape) == 0:  # a number: of a root, -inf has none and -0 has -0
-            power = tl.where(y == 0.5, root(x), tl.where(y == -0.5, quotient(1.0, root(x)), power))
-        return power
-    elif x.dtype == tl.int1:
-        return x | (y == 0)
-    else:
-        result = x * 0 + 1
-        base = x
-        rest = tl.where(y < 0, y * 0, y)
-        for _step in range(x.dtype.primitive_bitwidth):
-            result = tl.where((rest & 1) != 0, result * base, result)
-            base = base * base
-            rest = rest >> 1
-        odd = (y & 1) != 0
-        inverse = tl.where(x == 1, x, tl.where(x + 1 == 0, tl.where(odd, x, -x), x * 0))
-        return tl.where(y < 0, inverse, result)
-
-
-abs = elementwise(
-    Magnitude("magnitude", dtypes.INTEGER),
-    np.absolute,
-    "The absolute value of each element; of a complex number its magnitude.",
-    name="abs",
-    methods=["__abs__", "abs", "absolute"],
-    in_place_functions=["abs_"],
-)
-abs.gradient(lambda grad, x: grad * x.sgn())
-
-
-@abs.kernel
-def _(x):
-    return tl.abs(x)
-
-
-class RealSigns(Rule):
-    """Refuses complex tensors, whose direction is `sgn`."""
-
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """See the base class."""
-        if operands[0].dtype.is_complex:
-            words = "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
-            raise DtypeError(words)
-        return super().__call__(operator, operands)
-
-
-def _direction(x):
-    if x.dtype.kind in "bu":
-        return (x > 0).astype(x.dtype)
-    if x.dtype.kind == "c":
-        size = np.abs(x)
-        return x / np.where(size == 0, 1, size)
-    return np.nan_to_num(np.sign(x), nan=0.0)
-
-
-sgn = elementwise(
-    ANY,
-    _direction,
-    "The sign, also of complex numbers: x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN.",
-    name="sgn",
-    in_place_functions=(),
-)
-sign = elementwise(
-    RealSigns("real", highest=dtypes.FLOATING),
-    _direction,
-    "The sign of each element: -1, 0 or 1, and 0 for NaN.",
-    name="sign",
-    in_place_functions=(),
-)
-sign.gradient(zeros)
-
-
-def _turn(grad: Any, x: Any) -> Any:
-    """The gradient of a direction: what of `grad` is at right angles to it, over the distance; 0 for real numbers."""
-    if not x.dtype.is_complex:
-        return zeros(grad)
-    ratio = grad / x
-    return where(x == 0, 0, grad / x.abs() - (ratio + ratio.conj()) / 2 * x.sgn())
-
-
-sgn.gradient(_turn)
-sgn.holomorphic = False
-
-
-@device_function
-def signs(x):
-    """-1, 0 or 1."""
-    if x.dtype == tl.int1:
-        return x
-    else:
-        return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
-
-
-@sgn.kernel
-def _(x):
-    return signs(x)
-
-
-@sign.kernel
-def _(x):
-    return signs(x)
+# ---- conj, copy and where -------------------------------------------------------------------------------------------
 
 
 @elementwise(ANY, methods=())
@@ -468,9 +290,6 @@ conj.gradient(lambda grad: conj(grad))
 @conj.kernel
 def _(x):
     return x
-
-
-# ---- copy and where -------------------------------------------------------------------------------------------
 
 
 @elementwise(ANY, methods=())
@@ -503,3 +322,110 @@ where.gradients(
 @where.kernel
 def _(condition, x, y):
     return tl.where(condition, x, y)
+
+
+# ---- complex numbers -----------------------------------------------------------------------------------------------
+
+
+# The quotient is that of R. L. Smith (CACM 5, 1962), which does not overflow where its result does not.
+
+
+@device_function
+def complex_mul(xr, xi, yr, yi):
+    """x * y."""
+    return xr * yr - xi * yi, xr * yi + xi * yr
+
+
+mul.complex_kernel(complex_mul)
+
+
+@device_function
+def complex_div(xr, xi, yr, yi):
+    """x / y; by the ratio of the divisor's smaller part to its larger one. Infinite or NaN for a divisor of 0."""
+    real = tl.abs(yr) >= tl.abs(yi)
+    big = tl.where(real, yr, yi)
+    small = tl.where(real, yi, yr)
+    ratio = tl.where(big == 0, small, small / big)
+    scale = 1.0 / (big + small * ratio)
+    re = tl.where(real, xr + xi * ratio, xr * ratio + xi) * scale
+    return re, tl.where(real, xi - xr * ratio, xi * ratio - xr) * scale
+
+
+div.complex_kernel(complex_div)
+
+
+@device_function
+def complex_reciprocal(xr, xi):
+    """1 / x."""
+    return complex_div(xr * 0 + 1, xr * 0, xr, xi)
+
+
+reciprocal.complex_kernel(complex_reciprocal)
+
+
+@square.complex_kernel
+def _(xr, xi):
+    """x * x."""
+    return complex_mul(xr, xi, xr, xi)
+
+
+@add.complex_kernel
+def _(xr, xi, yr, yi):
+    return xr + yr, xi + yi
+
+
+@sub.complex_kernel
+def _(xr, xi, yr, yi):
+    return xr - yr, xi - yi
+
+
+@neg.complex_kernel
+def _(xr, xi):
+    return -xr, -xi
+
+
+@copy.complex_kernel
+def _(xr, xi):
+    return xr, xi
+
+
+@conj.complex_kernel
+def _(xr, xi):
+    return xr, -xi
+
+
+@where.complex_kernel
+def _(condition, xr, xi, yr, yi):
+    return tl.where(condition, xr, yr), tl.where(condition, xi, yi)
+
+
+@add_scaled.complex_kernel
+def _(xr, xi, yr, yi, ar, ai):
+    re, im = complex_mul(yr, yi, ar, ai)
+    return xr + re, xi + im
+
+
+@addcmul.complex_kernel
+def _(xr, xi, ar, ai, br, bi, vr, vi):
+    sr, si = complex_mul(vr, vi, ar, ai)
+    re, im = complex_mul(sr, si, br, bi)
+    return xr + re, xi + im
+
+
+@addcdiv.complex_kernel
+def _(xr, xi, ar, ai, br, bi, vr, vi):
+    sr, si = complex_mul(vr, vi, ar, ai)
+    re, im = complex_div(sr, si, br, bi)
+    return xr + re, xi + im
+
+
+@lerp.complex_kernel
+def _(xr, xi, er, ei, wr, wi):
+    near = libdevice.hypot(wr, wi) < 0.5
+    ar, ai = complex_mul(wr, wi, er - xr, ei - xi)
+    br, bi = complex_mul(1 - wr, -wi, er - xr, ei - xi)
+    return tl.where(near, xr + ar, er - br), tl.where(near, xi + ai, ei - bi)
+
+
+for _operator in (add, sub, neg, copy, where):
+    _operator.by_parts = True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...operators.rules import COMPARISON, INTEGRAL, LOGIC, ORDER, Rule
+from ...runtime.source import device_function
 from ...types import dtypes
 from .family import elementwise
 
@@ -185,3 +186,42 @@ bitwise_right_shift = elementwise(
 def _(x, y):
     fits = (y >= 0) & (y < x.dtype.primitive_bitwidth)
     return tl.where(fits, x >> tl.where(fits, y, y * 0), tl.where(x < 0, x * 0 - 1, x * 0))
+
+
+# ---- complex numbers -----------------------------------------------------------------------------------------------
+
+
+@device_function
+def truth(xr, xi):
+    """Whether a number is not zero."""
+    return (xr != 0) | (xi != 0)
+
+
+@eq.complex_kernel
+def _(xr, xi, yr, yi):
+    return (xr == yr) & (xi == yi)
+
+
+@ne.complex_kernel
+def _(xr, xi, yr, yi):
+    return (xr != yr) | (xi != yi)
+
+
+@logical_and.complex_kernel
+def _(xr, xi, yr, yi):
+    return truth(xr, xi) & truth(yr, yi)
+
+
+@logical_or.complex_kernel
+def _(xr, xi, yr, yi):
+    return truth(xr, xi) | truth(yr, yi)
+
+
+@logical_xor.complex_kernel
+def _(xr, xi, yr, yi):
+    return truth(xr, xi) != truth(yr, yi)
+
+
+@logical_not.complex_kernel
+def _(xr, xi):
+    return (xr == 0) & (xi == 0)

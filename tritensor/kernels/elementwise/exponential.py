@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...operators.rules import FLOAT, REAL_FLOAT
+from ...runtime.source import device_function
 from ..exact import root
+from .arithmetic import complex_reciprocal
 from .family import elementwise
 
 if TYPE_CHECKING:
@@ -121,3 +123,84 @@ def _(x):
 for _operator in (log, log2, log10, sqrt, rsqrt):
     _operator.domain = (0, 50)
 log1p.domain = (-1, 50)
+
+
+# ---- complex numbers -----------------------------------------------------------------------------------------------
+
+
+# Of what is not finite it is what C's standard says. Formulas for inverse functions and roots, here and of angles, are
+# those of W. Kahan, "Branch cuts for complex elementary functions" (1987).
+
+
+@device_function
+def complex_exp(xr, xi):
+    """In two factors, so that it overflows only where the result does."""
+    half = libdevice.exp(xr * 0.5)
+    cosine, sine = libdevice.cos(xi), libdevice.sin(xi)
+    re = tl.where((tl.abs(xr) == float("inf")) & (cosine != cosine), half, half * cosine * half)
+    im = tl.where((xr == float("-inf")) & (sine != sine), half, half * sine * half)
+    return re, tl.where(xi == 0, xi, im)
+
+
+exp.complex_kernel(complex_exp)
+
+
+@exp2.complex_kernel
+def _(xr, xi):
+    return complex_exp(xr * 0.6931471805599453, xi * 0.6931471805599453)
+
+
+@expm1.complex_kernel
+def _(xr, xi):
+    half = libdevice.sin(xi * 0.5)
+    return libdevice.expm1(xr) * libdevice.cos(xi) - 2 * half * half, libdevice.exp(xr) * libdevice.sin(xi)
+
+
+@device_function
+def complex_log(xr, xi):
+    """Near the unit circle by what the square of the size differs from 1, where the logarithm of the size cancels."""
+    size = libdevice.hypot(xr, xi)
+    big = tl.maximum(tl.abs(xr), tl.abs(xi))
+    small = tl.minimum(tl.abs(xr), tl.abs(xi))
+    near = libdevice.log1p((big - 1) * (big + 1) + small * small) * 0.5
+    return tl.where((size > 0.7) & (size < 1.4), near, libdevice.log(size)), libdevice.atan2(xi, xr)
+
+
+log.complex_kernel(complex_log)
+
+
+@log2.complex_kernel
+def _(xr, xi):
+    re, im = complex_log(xr, xi)
+    return re * 1.4426950408889634, im * 1.4426950408889634
+
+
+@log10.complex_kernel
+def _(xr, xi):
+    re, im = complex_log(xr, xi)
+    return re * 0.4342944819032518, im * 0.4342944819032518
+
+
+@log1p.complex_kernel
+def _(xr, xi):
+    return complex_log(1 + xr, xi)
+
+
+@device_function
+def complex_sqrt(xr, xi):
+    """The root with a real part that is not negative."""
+    large = libdevice.sqrt(tl.abs(xr) * 0.5 + libdevice.hypot(xr * 0.5, xi * 0.5))
+    small = tl.where(large == 0, large, tl.abs(xi) / (2 * large))
+    re = tl.where(xr >= 0, large, small)
+    im = libdevice.copysign(tl.where(xr >= 0, small, large), xi)
+    endless = tl.abs(xi) == float("inf")
+    return tl.where(endless, tl.abs(xi), re), tl.where(endless, xi, im)
+
+
+sqrt.complex_kernel(complex_sqrt)
+
+
+@rsqrt.complex_kernel
+def _(xr, xi):
+    re, im = complex_sqrt(xr, xi)
+    return complex_reciprocal(re, im)

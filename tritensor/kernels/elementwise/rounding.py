@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...operators.rules import FLOATING, LOGIC, Rule
+from ...runtime.source import device_function
 from ...types import dtypes
 from .arithmetic import where, zeros
 from .family import Elementwise, elementwise
@@ -118,3 +119,31 @@ replace_nonfinite.gradient(lambda grad, x: grad * where(x.isfinite(), 1, 0))
 def _(x, nan, posinf, neginf):
     x = tl.where(x != x, nan, x)
     return tl.where(x == float("inf"), posinf, tl.where(x == -float("inf"), neginf, x))
+
+
+# ---- complex numbers -----------------------------------------------------------------------------------------------
+
+
+@isnan.complex_kernel
+def _(xr, xi):
+    return (xr != xr) | (xi != xi)
+
+
+@isinf.complex_kernel
+def _(xr, xi):
+    return (tl.abs(xr) == float("inf")) | (tl.abs(xi) == float("inf"))
+
+
+@isfinite.complex_kernel
+def _(xr, xi):
+    return (xr - xr == 0) & (xi - xi == 0)
+
+
+@device_function
+def _finite(x, nan, high, low):
+    return tl.where(x != x, nan, tl.where(x == float("inf"), high, tl.where(x == float("-inf"), low, x)))
+
+
+@replace_nonfinite.complex_kernel
+def _(xr, xi, nan, _nan, high, _high, low, _low):
+    return _finite(xr, nan, high, low), _finite(xi, nan, high, low)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...operators.rules import FLOAT, FLOATING, REAL_FLOAT
+from ...runtime.source import device_function
 from .arithmetic import where
+from .exponential import complex_sqrt
 from .family import elementwise
 
 if TYPE_CHECKING:
+    import triton.language as tl
     from triton.language.extra import libdevice
 
 sin = elementwise(FLOAT, np.sin, "The sine of x.")
@@ -208,3 +211,129 @@ atanh.domain = (-1, 1)
 @atanh.kernel
 def _(x):
     return libdevice.atanh(x)
+
+
+# ---- complex numbers -----------------------------------------------------------------------------------------------
+
+
+@device_function
+def _zeros(x, y):
+    """x * y, 0 where either is."""
+    return tl.where(y == 0, y, tl.where((x == 0) & (y != y), x, x * y))
+
+
+@device_function
+def _endless(x, y, real):
+    """x * y, 0 where either is, and infinite where a real part is."""
+    return tl.where((tl.abs(real) == float("inf")) & (y != y), x, _zeros(x, y))
+
+
+@device_function
+def complex_sinh(xr, xi):
+    """sinh(xr) complex_cos(xi) + i complex_cosh(xr) sin(xi)."""
+    return _endless(libdevice.sinh(xr), libdevice.cos(xi), xr), _zeros(libdevice.cosh(xr), libdevice.sin(xi))
+
+
+sinh.complex_kernel(complex_sinh)
+
+
+@device_function
+def complex_cosh(xr, xi):
+    """cosh(xr) complex_cos(xi) + i complex_sinh(xr) sin(xi)."""
+    return _endless(libdevice.cosh(xr), libdevice.cos(xi), xr), _zeros(libdevice.sinh(xr), libdevice.sin(xi))
+
+
+cosh.complex_kernel(complex_cosh)
+
+
+@cos.complex_kernel
+def _(xr, xi):
+    return complex_cosh(-xi, xr)
+
+
+@device_function
+def _signed(size, x):
+    """A number with the sign and of the dtype of x."""
+    return libdevice.copysign(tl.minimum(tl.maximum(tl.abs(x), size), size), x)
+
+
+@device_function
+def complex_tanh(xr, xi):
+    """Beyond 20 it is 1 or -1 in every dtype, and squares would overflow."""
+    inside = tl.minimum(tl.maximum(xr, -20.0), 20.0)
+    tangent = libdevice.tan(xi)
+    sine = libdevice.sinh(inside)
+    beta = 1 + tangent * tangent
+    below = 1 + beta * sine * sine
+    re = beta * libdevice.sqrt(1 + sine * sine) * sine / below
+    endless = tl.abs(xr) == float("inf")
+    re = tl.where((inside == xr) | (xr != xr), re + xr * 0, inside / 20 + tl.where(endless, 0.0, tangent * 0))
+    im = tl.where(xi == 0, xi, tangent / below + xr * 0)
+    return tl.where(xr == 0, xr, re), tl.where(endless, _signed(0.0, xi), im)
+
+
+tanh.complex_kernel(complex_tanh)
+
+
+@device_function
+def _special(xr, xi, re, im, at_infinity_re, at_infinity_im, beside_nan):
+    """The result, its values where a part is infinite, and its real part for a real part of 0 beside NaN."""
+    endless = (tl.abs(xr) == float("inf")) | (tl.abs(xi) == float("inf"))
+    re = tl.where((xr == 0) & (xi != xi), beside_nan, re)
+    return tl.where(endless, at_infinity_re, re), tl.where(endless, at_infinity_im, im)
+
+
+@device_function
+def complex_asin(xr, xi):
+    """Of both roots' product, and of one times the other's conjugate."""
+    ar, ai = complex_sqrt(1 - xr, -xi)
+    br, bi = complex_sqrt(1 + xr, xi)
+    re, im = libdevice.atan2(xr, ar * br - ai * bi), libdevice.asinh(ar * bi - ai * br)
+    return _special(xr, xi, re, im, libdevice.atan2(xr, tl.abs(xi)), _signed(float("inf"), xi), xr)
+
+
+asin.complex_kernel(complex_asin)
+
+
+@acos.complex_kernel
+def _(xr, xi):
+    ar, ai = complex_sqrt(1 - xr, -xi)
+    br, bi = complex_sqrt(1 + xr, xi)
+    re, im = 2 * libdevice.atan2(ar, br), libdevice.asinh(br * ai - bi * ar)
+    return _special(xr, xi, re, im, libdevice.atan2(tl.abs(xi), xr), -_signed(float("inf"), xi), 1.5707963267948966)
+
+
+@acosh.complex_kernel
+def _(xr, xi):
+    ar, ai = complex_sqrt(xr - 1, xi)
+    br, bi = complex_sqrt(xr + 1, xi)
+    re, im = libdevice.asinh(ar * br + ai * bi), 2 * libdevice.atan2(ai, br)
+    im, re = _special(xr, xi, im, re, libdevice.atan2(xi, xr), float("inf"), 1.5707963267948966)
+    return re, im
+
+
+@device_function
+def complex_atanh(xr, xi):
+    """The logarithm's real part without cancellation."""
+    square = xi * xi
+    re = 0.25 * libdevice.log1p(4 * xr / ((1 - xr) * (1 - xr) + square))
+    im = 0.5 * libdevice.atan2(2 * xi, (1 - xr) * (1 + xr) - square)
+    return _special(xr, xi, re, im, _signed(0.0, xr), tl.where(xi != xi, xi, _signed(1.5707963267948966, xi)), xr)
+
+
+atanh.complex_kernel(complex_atanh)
+
+
+def _turned(function: Any) -> Any:
+    """-i f(i x), which makes a circular function of a hyperbolic one, and the reverse."""
+
+    @device_function
+    def turned(xr, xi):
+        re, im = function(-xi, xr)
+        return im, -re
+
+    return turned
+
+
+for _operator, _body in ((sin, complex_sinh), (asinh, complex_asin), (tan, complex_tanh), (atan, complex_atanh)):
+    _operator.complex_kernel(_turned(_body))

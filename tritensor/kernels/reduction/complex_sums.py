@@ -9,7 +9,7 @@ from ...operators import copy_into
 from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...types import dtypes
-from ..elementwise.complex_bodies import complex_mul
+from ..elementwise.arithmetic import complex_mul
 from ..pairs import as_real, in_dtype, parts
 from . import sums
 from .family import Parts
