@@ -81,6 +81,7 @@ class Operator:
         refuses: inputs that must not require grad, each with the name that the error has for the operator.
         batched: the results for all samples of a `lifting.batching.Batch`; where it is None, samples are a loop.
         node: PyTorch's operator that names the node, where it is not of the operator's name.
+        linear: how it is linear, for forward mode, see `lifting.forward`; empty where it is not, or needs no rule.
         overload: the number of PyTorch's overload, of what a node saved by name; None where there is one alone.
         autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
@@ -96,7 +97,7 @@ class Operator:
     constant: bool | tuple[str, ...] = ()
     refuses: Mapping[str, str] = {}
     batched: Callable[[Any], tuple[Any, ...]] | None = None
-    node = ""
+    node = linear = ""
     overload: Callable[[dict[Any, Any]], int] | None = None
     autocast: Mapping[str, str] = {}
     listed = False

@@ -235,6 +235,7 @@ neg = elementwise(
     methods=["__neg__", "neg", "negative"],
 )
 neg.gradient(lambda grad: -grad)
+neg.linear = "first"
 
 
 @neg.kernel
@@ -299,6 +300,7 @@ def copy(x):
 
 
 copy.node = "clone"
+copy.linear = "first"
 copy.whole = True
 copy.gradient(lambda grad: grad)
 
@@ -330,15 +332,14 @@ def _(condition, x, y):
 # The quotient is that of R. L. Smith (CACM 5, 1962), which does not overflow where its result does not.
 
 
+@mul.complex_kernel
 @device_function
 def complex_mul(xr, xi, yr, yi):
     """x * y."""
     return xr * yr - xi * yi, xr * yi + xi * yr
 
 
-mul.complex_kernel(complex_mul)
-
-
+@div.complex_kernel
 @device_function
 def complex_div(xr, xi, yr, yi):
     """x / y; by the ratio of the divisor's smaller part to its larger one. Infinite or NaN for a divisor of 0."""
@@ -351,16 +352,11 @@ def complex_div(xr, xi, yr, yi):
     return re, tl.where(real, xi - xr * ratio, xi * ratio - xr) * scale
 
 
-div.complex_kernel(complex_div)
-
-
+@reciprocal.complex_kernel
 @device_function
 def complex_reciprocal(xr, xi):
     """1 / x."""
     return complex_div(xr * 0 + 1, xr * 0, xr, xi)
-
-
-reciprocal.complex_kernel(complex_reciprocal)
 
 
 @square.complex_kernel

@@ -132,6 +132,7 @@ log1p.domain = (-1, 50)
 # those of W. Kahan, "Branch cuts for complex elementary functions" (1987).
 
 
+@exp.complex_kernel
 @device_function
 def complex_exp(xr, xi):
     """In two factors, so that it overflows only where the result does."""
@@ -140,9 +141,6 @@ def complex_exp(xr, xi):
     re = tl.where((tl.abs(xr) == float("inf")) & (cosine != cosine), half, half * cosine * half)
     im = tl.where((xr == float("-inf")) & (sine != sine), half, half * sine * half)
     return re, tl.where(xi == 0, xi, im)
-
-
-exp.complex_kernel(complex_exp)
 
 
 @exp2.complex_kernel
@@ -156,6 +154,7 @@ def _(xr, xi):
     return libdevice.expm1(xr) * libdevice.cos(xi) - 2 * half * half, libdevice.exp(xr) * libdevice.sin(xi)
 
 
+@log.complex_kernel
 @device_function
 def complex_log(xr, xi):
     """Near the unit circle by what the square of the size differs from 1, where the logarithm of the size cancels."""
@@ -164,9 +163,6 @@ def complex_log(xr, xi):
     small = tl.minimum(tl.abs(xr), tl.abs(xi))
     near = libdevice.log1p((big - 1) * (big + 1) + small * small) * 0.5
     return tl.where((size > 0.7) & (size < 1.4), near, libdevice.log(size)), libdevice.atan2(xi, xr)
-
-
-log.complex_kernel(complex_log)
 
 
 @log2.complex_kernel
@@ -186,6 +182,7 @@ def _(xr, xi):
     return complex_log(1 + xr, xi)
 
 
+@sqrt.complex_kernel
 @device_function
 def complex_sqrt(xr, xi):
     """The root with a real part that is not negative."""
@@ -195,9 +192,6 @@ def complex_sqrt(xr, xi):
     im = libdevice.copysign(tl.where(xr >= 0, small, large), xi)
     endless = tl.abs(xi) == float("inf")
     return tl.where(endless, tl.abs(xi), re), tl.where(endless, xi, im)
-
-
-sqrt.complex_kernel(complex_sqrt)
 
 
 @rsqrt.complex_kernel

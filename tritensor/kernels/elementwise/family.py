@@ -92,14 +92,14 @@ class Elementwise(Operator):
         self.complex_body: Any = None
         self.by_parts = False
 
-    def complex_kernel(self, body: Any) -> Elementwise:
+    def complex_kernel(self, body: Any) -> Any:
         """Declare the body for complex numbers: it takes and returns real and imaginary parts, of metadata too.
 
         `by_parts` is set where `kernel`'s body makes real parts of real parts, and imaginary ones of imaginary ones.
         Complex arrays then pass as real ones of twice the elements.
         """
         self.complex_body, self.on_pairs = body, True
-        return self
+        return body
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, in blocks where the result is large."""

@@ -228,22 +228,18 @@ def _endless(x, y, real):
     return tl.where((tl.abs(real) == float("inf")) & (y != y), x, _zeros(x, y))
 
 
+@sinh.complex_kernel
 @device_function
 def complex_sinh(xr, xi):
     """sinh(xr) complex_cos(xi) + i complex_cosh(xr) sin(xi)."""
     return _endless(libdevice.sinh(xr), libdevice.cos(xi), xr), _zeros(libdevice.cosh(xr), libdevice.sin(xi))
 
 
-sinh.complex_kernel(complex_sinh)
-
-
+@cosh.complex_kernel
 @device_function
 def complex_cosh(xr, xi):
     """cosh(xr) complex_cos(xi) + i complex_sinh(xr) sin(xi)."""
     return _endless(libdevice.cosh(xr), libdevice.cos(xi), xr), _zeros(libdevice.sinh(xr), libdevice.sin(xi))
-
-
-cosh.complex_kernel(complex_cosh)
 
 
 @cos.complex_kernel
@@ -257,6 +253,7 @@ def _signed(size, x):
     return libdevice.copysign(tl.minimum(tl.maximum(tl.abs(x), size), size), x)
 
 
+@tanh.complex_kernel
 @device_function
 def complex_tanh(xr, xi):
     """Beyond 20 it is 1 or -1 in every dtype, and squares would overflow."""
@@ -272,9 +269,6 @@ def complex_tanh(xr, xi):
     return tl.where(xr == 0, xr, re), tl.where(endless, _signed(0.0, xi), im)
 
 
-tanh.complex_kernel(complex_tanh)
-
-
 @device_function
 def _special(xr, xi, re, im, at_infinity_re, at_infinity_im, beside_nan):
     """The result, its values where a part is infinite, and its real part for a real part of 0 beside NaN."""
@@ -283,6 +277,7 @@ def _special(xr, xi, re, im, at_infinity_re, at_infinity_im, beside_nan):
     return tl.where(endless, at_infinity_re, re), tl.where(endless, at_infinity_im, im)
 
 
+@asin.complex_kernel
 @device_function
 def complex_asin(xr, xi):
     """Of both roots' product, and of one times the other's conjugate."""
@@ -290,9 +285,6 @@ def complex_asin(xr, xi):
     br, bi = complex_sqrt(1 + xr, xi)
     re, im = libdevice.atan2(xr, ar * br - ai * bi), libdevice.asinh(ar * bi - ai * br)
     return _special(xr, xi, re, im, libdevice.atan2(xr, tl.abs(xi)), _signed(float("inf"), xi), xr)
-
-
-asin.complex_kernel(complex_asin)
 
 
 @acos.complex_kernel
@@ -312,6 +304,7 @@ def _(xr, xi):
     return re, im
 
 
+@atanh.complex_kernel
 @device_function
 def complex_atanh(xr, xi):
     """The logarithm's real part without cancellation."""
@@ -319,9 +312,6 @@ def complex_atanh(xr, xi):
     re = 0.25 * libdevice.log1p(4 * xr / ((1 - xr) * (1 - xr) + square))
     im = 0.5 * libdevice.atan2(2 * xi, (1 - xr) * (1 + xr) - square)
     return _special(xr, xi, re, im, _signed(0.0, xr), tl.where(xi != xi, xi, _signed(1.5707963267948966, xi)), xr)
-
-
-atanh.complex_kernel(complex_atanh)
 
 
 def _turned(function: Any) -> Any:

@@ -402,6 +402,8 @@ gather = Gather("gather", _gather, "index")
 scatter = Gather("scatter", _scatter, "index")
 for _operator in (index, index_put, gather, scatter):
     _operator.on_pairs = True  # copies and sums of parts
+index.linear = gather.linear = "first"
+index_put.linear = scatter.linear = "written"
 
 
 def _coordinates(rng: np.random.Generator, sizes: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:

@@ -258,6 +258,7 @@ matmul.node = "mm"
 matmul.autocasts(cpu="lower", cuda="lower")
 linear.node = "addmm"
 linear.autocasts(cpu="lower", cuda="lower")
+matmul.linear = linear.linear = "product"
 
 
 @matmul.samples

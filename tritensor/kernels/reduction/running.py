@@ -225,6 +225,7 @@ def _exactly(identity: Callable[[dtypes.dtype], Any]) -> Callable[[dtypes.dtype]
 
 cumsum = Scan("cumsum", _cumsum, SUMS, _running_sum, add, _exactly(zero))
 cumsum.on_pairs = True  # a sum of pairs is that of their parts
+cumsum.linear = "first"
 cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, _exactly(one))
 cumsum.autocasts(cuda="float32")
 cumprod.autocasts(cuda="float32")

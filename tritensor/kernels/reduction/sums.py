@@ -35,7 +35,6 @@ SPREADS = FloatingOnly("spreads", "std and var only support floating point and c
 NORMS = FloatingOnly(
     "norms", "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}", highest=dtypes.FLOATING
 )
-TRUTH = Truth("truth")
 
 
 # ---- sums -----------------------------------------------------------------------------------------------------
@@ -125,6 +124,7 @@ def mean(x, *, dim=None, keepdim=False, dtype=None):
 
 
 sum.overload = mean.overload = over_some
+sum.linear = mean.linear = "first"
 mean.in_parts(
     lambda block, place, dim, metadata: add_up(block, dim, True),
     lambda parts, metadata, count: add_up(parts[0], 0) / parts[0].dtype.type(count),
@@ -464,7 +464,7 @@ def _not_zero(x: Tensor) -> Tensor:
     return where(x == 0, 1, x)
 
 
-@reduction(TRUTH, function=False)
+@reduction(Truth("truth"), function=False)
 def any(x, *, dim=None, keepdim=False):
     """Tests if any element is not zero, of all or along `dim`."""
     return np.logical_or.reduce(x, dim, keepdims=keepdim)
@@ -474,7 +474,7 @@ any.in_parts()
 any.kernel(fold_larger, larger, zero)
 
 
-@reduction(TRUTH, function=False)
+@reduction(Truth("truth"), function=False)
 def all(x, *, dim=None, keepdim=False):
     """Tests if all elements are not zero, of all or along `dim`."""
     return np.logical_and.reduce(x, dim, keepdims=keepdim)

@@ -210,6 +210,7 @@ _CALLS: tuple[Any, ...] = (
 
 im2col = Unfold("im2col", _im2col, ANY)
 col2im = Fold("col2im", _col2im, ANY)
+im2col.linear = col2im.linear = "first"
 
 
 @im2col.gradient

@@ -173,6 +173,7 @@ def _resample(x, places=None, weights=None, *, maps):
 
 resample = Resample("resample", _resample, ANY)
 resample.kinds = {"places": dtypes.int32}
+resample.linear = "first"
 resample.gradients(x=lambda grad, maps: resampled(grad, [each.around() for each in _maps(maps)]))
 
 

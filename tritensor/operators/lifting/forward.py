@@ -1,8 +1,13 @@
 """Forward mode: an operator's tangent, from the gradient that is declared for it.
 
 A gradient is linear in the gradient that comes in, so its derivative with respect to that, applied to the inputs'
-tangents, is the result's tangent: the transposed of the transposed. Elementwise operators, products and linear
-operators have rules of one step.
+tangents, is the result's tangent: the transposed of the transposed. Elementwise operators and those that say
+how they are linear (`Operator.linear`) have rules of one step:
+
+    first     in the first input; further inputs have no tangent
+    product   in each of the first two inputs
+    written   in what is written to and in what is written: one element is kept of several for one place, as of the
+              values
 """
 
 from __future__ import annotations
@@ -18,12 +23,6 @@ from ...memory.lifted import Level
 from ...tensors import Tensor, wrap
 from ...types import dtypes
 from ...types.layout import broadcast_shapes
-
-# The result for the tangent is the tangent of the result; further inputs have no tangent.
-_LINEAR = frozenset(["sum", "mean", "cumsum", "copy", "neg", "im2col", "col2im", "index", "gather", "resample"])
-_PRODUCTS = frozenset(("matmul", "linear"))
-# Linear in what is written to and in what is written: one element is kept of several for one place, as of the values.
-_WRITING = frozenset(("index_put", "scatter"))
 
 
 def call(operator: Any, level: Level, values: list[Any], call: Any) -> tuple[Any, ...]:
@@ -70,15 +69,15 @@ def _pushed(
                 )
             )
         return results, None
-    if operator.name in _LINEAR and moving == [0]:
+    if operator.linear == "first" and moving == [0]:
         with no_grad():
             return (operator(*primals, **metadata),), operator(tangents[0], *primals[1:], **metadata)
-    if operator.name in _WRITING:
+    if operator.linear == "written":
         with no_grad():
             result, target = operator(*primals, **metadata), tangents[0]
             target = primals[0].new_zeros(primals[0].shape) if target is None else target
             return (result,), operator(target, primals[1], 0 if tangents[2] is None else tangents[2], **metadata)
-    if operator.name in _PRODUCTS and moving[-1] < 2 and metadata.get("activation") is None:
+    if operator.linear == "product" and moving[-1] < 2 and metadata.get("activation") is None:
         with no_grad():
             result = operator(*primals, **metadata)
             terms = [operator(*primals[:i], tangents[i], *primals[i + 1 : 2], **metadata) for i in moving]
