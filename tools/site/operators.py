@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tritensor
-from tritensor.operators import Operator
+from tritensor.operators import Operator, registry
+from tritensor.operators.autocasting import POLICIES
 from tritensor.tensors import Tensor
 
 from . import examples, sources
@@ -24,34 +25,11 @@ from .functions import MODULES, SPACES, Function, functions
 
 __all__ = ["FAMILIES", "pages"]
 
-# What is said of each family of kernels.
+# What is said of each family of kernels: `about` of the class of its operators, or of one of them.
 FAMILIES = {
-    "elementwise": "One kernel for all: dimensions are collapsed, operands broadcast by strides, 16 bytes a load.",
-    "reduction": "Rows, columns or everything, in two stages where one does not fill the device; never by atomics.",
-    "rowwise": "A row is read once where it fits into registers, else in a loop that carries maximum and sum.",
-    "layer_norm": "Mean and deviation in one pass over a row; the weight's gradient by partial sums.",
-    "channel_norm": "Statistics and the sums for gradients by the reduction kernel, results by the elementwise one.",
-    "rms_norm": "As for layer normalisation, without the mean.",
-    "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
-    "attention": "A program passes over blocks of keys, or of queries; scores are never in memory.",
-    "convolution": "A product of matrices whose columns are read where they lie; each gradient is another of the sums.",
-    "recurrent": "All steps of a layer and direction; a step is one launch, a product with its gates' arithmetic.",
-    "resampling": "All dimensions in one launch from tables of places and weights; gradients gather too.",
-    "sampling": "Elements gather; sums at places are sorted first, so that they have one order.",
-    "loss": "Scores become losses in one pass; gradients come out of the same pass when they are needed.",
-    "pooling": "A program takes a block of windows; their gradients are gathered by the elements, not added to them.",
-    "folding": "Each element gathers from the windows it is in, so that sums have a fixed order.",
-    "indexing": "Bounds are checked before anything is read or written; sums have a fixed order.",
-    "joining": "One launch for each part.",
-    "searching": "Binary search, a program for a block of elements; all steps in one launch.",
-    "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",
-    "scan": "Blocks in a fixed order, so that sums are the same in every run.",
-    "triangular": "Blocks of rows by substitution, what is left of them by products on tensor cores.",
-    "hosted": "NumPy computes it on the host, for tensors of a device too, and the first call there says so.",
-    "fourier": "By pocketfft on the host, for tensors of a device too.",
-    "range": "Each thread computes the elements that it stores.",
-    "random": "Philox, by position: the same numbers on every device.",
-    "dropout": "The mask is drawn anew in the backward pass instead of being kept.",
+    operator.family: operator.about  # type: ignore[attr-defined]
+    for operator in registry.values()
+    if getattr(operator, "about", "")
 }
 SHAPES = {
     "elementwise": "Any shapes that broadcast together; the result has the shape that they broadcast to.",
@@ -238,6 +216,9 @@ def _facts(function: Function, called: Called) -> Iterator[tuple[str, str]]:
     yield "In place", places or "no form"
     takes_out = "out" in inspect.signature(function.value).parameters
     yield "``out=``", "takes a tensor for the result" if takes_out else "not taken"
+    policy = own.autocast if own is not None and own.autocast else POLICIES.get(function.name)
+    if policy:
+        yield "Autocast", ", ".join(f"{to} on {kind} devices" for kind, to in policy.items())
     if own is not None:
         yield "On a device", f"family *{own.family.replace('_', ' ')}*: {FAMILIES[own.family]}"
 

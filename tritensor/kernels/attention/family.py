@@ -31,6 +31,7 @@ class Attention(Operator):
     """Attention, or its gradients."""
 
     family = "attention"
+    about = "A program passes over blocks of keys, or of queries; scores are never in memory."
     repeatable = True
 
     def __call__(self, *inputs: Any, **metadata: Any) -> Any:

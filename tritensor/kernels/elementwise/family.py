@@ -61,6 +61,7 @@ class Elementwise(Operator):
     """
 
     family = "elementwise"
+    about = "One kernel for all: dimensions are collapsed, operands broadcast by strides, 16 bytes a load."
     half_body: Any = None
     repeatable = takes_numbers = True
     methods: tuple[str, ...] = ()

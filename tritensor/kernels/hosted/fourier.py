@@ -48,6 +48,7 @@ class _Transform(Hosted):
     """A transform whose result is complex or real, of the input's precision."""
 
     family = "fourier"
+    about = "By pocketfft on the host, for tensors of a device too."
     batched = staticmethod(in_front)
 
     def __init__(self, name: str, reference: Any, rule: Rule, result: dict[dtypes.dtype, dtypes.dtype]) -> None:

@@ -44,6 +44,7 @@ class Indexing(Operator):
     """An operator whose second input gives places in the first; that input has an integer dtype."""
 
     family = "indexing"
+    about = "Bounds are checked before anything is read or written; sums have a fixed order."
 
     def __init__(self, name: str, reference: Any, place: str) -> None:
         super().__init__(name, reference, ANY)

@@ -19,6 +19,7 @@ class Joining(Operator):
     """Tensors one after another along a dimension; on a device, one copy each into its part of the result."""
 
     family = "joining"
+    about = "One launch for each part."
     on_pairs = True
     repeatable = True
 

@@ -29,6 +29,7 @@ class Searching(Operator):
     """The place of each element in sorted boundaries: in one row of them, or in the one for its own row."""
 
     family = "searching"
+    about = "Binary search, a program for a block of elements; all steps in one launch."
     repeatable = True
 
     def resolve_dtypes(self, call: Call) -> Dtypes:

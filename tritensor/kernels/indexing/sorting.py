@@ -18,6 +18,7 @@ class Sorting(Operator):
     """The sorted elements and their indices; NaN is larger than every number, as in PyTorch."""
 
     family = "sorting"
+    about = "Blocks are sorted in place, then merged; equal elements keep their order."
     batched = staticmethod(along_dim)
     repeatable = True
     outputs = ("values", "indices")

@@ -46,6 +46,7 @@ class Matmul(Operator):
     """
 
     family = "matmul"
+    about = "Tiles on tensor cores; bias and activation join the same kernel."
     on_pairs = True
     repeatable = True
 

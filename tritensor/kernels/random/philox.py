@@ -46,6 +46,7 @@ class Random(Operator):
     """
 
     family = "random"
+    about = "Philox, by position: the same numbers on every device."
 
     def __call__(
         self, *, shape: Sequence[int], seed: int, offset: int, dtype: dtypes.dtype, device: Any, **numbers: Any
@@ -272,6 +273,7 @@ class Dropout(Operator):
     """
 
     family = "dropout"
+    about = "The mask is drawn anew in the backward pass instead of being kept."
     draws = True
 
     def call(self, key: Any, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:

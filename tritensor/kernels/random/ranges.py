@@ -26,6 +26,7 @@ class Range(Operator):
     """An operator without inputs: a vector of evenly spaced numbers."""
 
     family = "range"
+    about = "Each thread computes the elements that it stores."
 
     def __call__(self, *, dtype: dtypes.dtype, device: Any, **numbers: Any) -> Tensor:
         """A new vector."""

@@ -43,6 +43,7 @@ _SAMPLES = (
 class _Steps(Operator):
     """All steps, forward or backward, of "lstm", "gru", "tanh" or "relu"."""
 
+    about = "All steps of a layer and direction; a step is one launch, a product with its gates' arithmetic."
     family = "recurrent"  # not repeatable: a replay would hold a launch for each step of one length
 
     def __init__(self, mode: str, reference: Callable[..., Any], name: str, outputs: Sequence[str], doc: str) -> None:

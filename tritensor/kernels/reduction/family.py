@@ -93,6 +93,7 @@ class Reduction(Operator):
     """
 
     family = "reduction"
+    about = "Rows, columns or everything, in two stages where one does not fill the device; never by atomics."
     repeatable = True
     into: Into | Callable[..., Into] = SAME
     launch_complex: Any = None

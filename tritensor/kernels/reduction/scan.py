@@ -62,6 +62,7 @@ class Scan(Operator):
     """
 
     family = "scan"
+    about = "Blocks in a fixed order, so that sums are the same in every run."
     batched = staticmethod(along_dim)
     repeatable = True
 

@@ -241,6 +241,7 @@ class _ByChannel(Operator):
     """An operator on (N, C, ...), input number `main`, with results by channel in the compute dtype."""
 
     family = "channel_norm"
+    about = "Statistics and the sums for gradients by the reduction kernel, results by the elementwise one."
     repeatable = True
     main = 0
     by_piece: Callable[..., tuple[np.ndarray, ...]]  # the reference, and the dtype to compute in

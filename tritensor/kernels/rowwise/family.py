@@ -43,6 +43,7 @@ class Rowwise(Operator):
     """An operator along one dimension, `dim`, whose result has the input's shape."""
 
     family = "rowwise"
+    about = "A row is read once where it fits into registers, else in a loop that carries maximum and sum."
     batched = staticmethod(along_dim)
     repeatable = True
 

@@ -37,6 +37,7 @@ class LayerNorm(RowNorm):
     """The forward operator: `(x, weight, bias) -> out, mean, rstd, low`."""
 
     family = "layer_norm"
+    about = "Mean and deviation in one pass over a row; the weight's gradient by partial sums."
     repeatable = True
     rounding = ("low",)
 

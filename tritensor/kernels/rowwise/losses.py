@@ -43,6 +43,7 @@ class ClassLoss(Operator):
     """
 
     family = "loss"
+    about = "Scores become losses in one pass; gradients come out of the same pass when they are needed."
     repeatable = True
 
     def __init__(self, name: str, reference: Any, words: str, outputs: Sequence[str]) -> None:

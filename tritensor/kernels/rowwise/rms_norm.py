@@ -31,6 +31,7 @@ class RMSNorm(RowNorm):
     """The forward operator: `(x, weight) -> out, rstd`."""
 
     family = "rms_norm"
+    about = "As for layer normalisation, without the mean."
     repeatable = True
 
     def rows(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:

@@ -23,6 +23,7 @@ class Triangular(Operator):
     """X of A @ X = B, where only one triangle of A is read."""
 
     family = "triangular"
+    about = "Blocks of rows by substitution, what is left of them by products on tensor cores."
     batched = staticmethod(in_front)
     repeatable = True
     holomorphic = False

@@ -73,6 +73,7 @@ class Convolution(Operator):
     """
 
     family = "convolution"
+    about = "A product of matrices whose columns are read where they lie; each gradient is another of the sums."
     repeatable = on_pairs = True
 
     def __init__(

@@ -111,6 +111,7 @@ class Folding(Operator):
     """Between pictures and columns."""
 
     family = "folding"
+    about = "Each element gathers from the windows it is in, so that sums have a fixed order."
     on_pairs = True
     repeatable = True
 

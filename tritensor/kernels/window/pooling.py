@@ -35,6 +35,7 @@ class Pool(Operator):
     """An operator whose results have a number for each window."""
 
     family = "pooling"
+    about = "A program takes a block of windows; their gradients are gathered by the elements, not added to them."
     batched = staticmethod(_in_windows)
     repeatable = True
 

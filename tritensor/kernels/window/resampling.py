@@ -46,6 +46,7 @@ class Resample(Operator):
     """
 
     family = "resampling"
+    about = "All dimensions in one launch from tables of places and weights; gradients gather too."
     on_pairs = True
     repeatable = True
 

@@ -36,6 +36,7 @@ class AtPlaces(Operator):
     """One of the three; all arrays have three dimensions."""
 
     family = "sampling"
+    about = "Elements gather; sums at places are sorted first, so that they have one order."
     batched = staticmethod(more_images)
     repeatable = True
 
