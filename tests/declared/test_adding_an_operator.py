@@ -1,7 +1,9 @@
-"""An elementwise operator is one new file, and so is a reduction: everything else is made from the declaration.
+"""An elementwise operator is one new file, and so is a reduction: everything else is made from the declaration. A layer
+is two files, its own and the list of modules; an operator of another family with its function and layer is three.
 
 The test adds one of each to a copy of the project and asks for all of it there: public function, methods, gradients,
-lines of the type stubs and of the documentation, derived tests, rows of the benchmark.
+policy of autocast, rule of `vmap`, lines of the type stubs and of the documentation, derived tests, rows of the
+benchmark.
 """
 
 from __future__ import annotations
@@ -80,6 +82,70 @@ sum_of_squares.kernel(fold_sum, add, zero, start=_square)
 sum_of_squares.gradient(lambda grad, x, dim, keepdim: 2 * x * spread(grad, x.shape, dim, keepdim))
 '''
 
+# The operator is `rms_norm` once more; function and layer are short forms of what it has.
+ROOT_NORM = '''"""Root normalisation."""
+
+from __future__ import annotations
+
+from ...ground.public import public
+from ...kernels.rowwise.root_norm import root_norm as _root_norm
+from ...tensors import Tensor
+
+
+@public()
+def root_norm(input: Tensor, weight: Tensor | None = None, eps: float = 0.0) -> Tensor:
+    """Rows divided by the root of their mean square.
+
+    >>> import tritensor as torch
+    >>> torch.root_norm(torch.tensor([[3.0, 4.0]]))
+    tensor([[0.8485, 1.1314]])
+    """
+    return _root_norm(input, weight, eps=eps)[0]
+'''
+
+ROOT_LAYER = '''
+
+class RootNorm(RMSNorm):
+    """Divides rows by the root of their mean square, then scales them."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape of the input."""
+        return F.root_norm(input, self.weight, 1e-5)
+'''
+
+LAYER = '''"""A bounded layer."""
+
+from __future__ import annotations
+
+from .layer import Layer, declared
+
+__all__ = ["Bounded"]
+
+
+@declared("bounded")
+class Bounded(Layer):
+    """`x / (1 + |x|)`."""
+'''
+
+NORM_CALLS = """
+import warnings
+import tritensor as torch
+from tritensor.operators import registry
+from tritensor.operators.autocasting import lists
+warnings.simplefilter("error")
+x = torch.tensor([[3.0, 4.0], [6.0, 8.0]], requires_grad=True)
+layer = torch.nn.RootNorm(2)
+y = layer(x)
+assert y.allclose(torch.nn.functional.rms_norm(x, (2,), eps=1e-5)) and y.shape == (2, 2)
+y.sum().backward()
+assert layer.weight.grad.allclose(torch.tensor([1.6971, 2.2627]), atol=1e-3)
+assert "root_norm" in lists("cuda")["float32"] and registry["root_norm"].batched is not None
+many = torch.stack([x.detach()] * 3)
+assert torch.func.vmap(torch.root_norm)(many).allclose(torch.root_norm(x).expand(3, 2, 2))
+assert torch.nn.Bounded()(torch.tensor([1.0])).item() == 0.5 and repr(torch.nn.Bounded()) == "Bounded()"
+print("all of it")
+"""
+
 CALLS = """
 import tritensor as torch
 x = torch.tensor([-3.0, 0.0, 1.0], requires_grad=True)
@@ -121,6 +187,18 @@ class Checkout:
         kernels = folder / "tritensor" / "kernels"
         (kernels / "elementwise" / "bounded.py").write_text(BOUNDED, encoding="utf-8")
         (kernels / "reduction" / "squares.py").write_text(SQUARES, encoding="utf-8")
+        kernel = (kernels / "rowwise" / "rms_norm.py").read_text(encoding="utf-8")
+        for name, other in (("rms_norm", "root_norm"), ("RMSNorm", "RootNorm"), ("root_norm_rows", "rms_norm_rows")):
+            kernel = kernel.replace(name, other)
+        (kernels / "rowwise" / "root_norm.py").write_text(kernel, encoding="utf-8")
+        (folder / "tritensor" / "functional" / "rowwise" / "root_norm.py").write_text(ROOT_NORM, encoding="utf-8")
+        nn = folder / "tritensor" / "nn"
+        layers = (nn / "normalization.py").read_text(encoding="utf-8")
+        layers = layers.replace('"RMSNorm"]', '"RMSNorm", "RootNorm"]') + ROOT_LAYER
+        (nn / "normalization.py").write_text(layers, encoding="utf-8")
+        (nn / "bounded.py").write_text(LAYER, encoding="utf-8")
+        named = "\nfrom . import bounded\nfrom .bounded import *\n__all__ += bounded.__all__\n"
+        (nn / "__init__.py").write_text((nn / "__init__.py").read_text(encoding="utf-8") + named, encoding="utf-8")
 
     def run(self, *arguments: str) -> str:
         """What Python prints there."""
@@ -150,6 +228,10 @@ def test_an_elementwise_declaration_is_short() -> None:
 
 def test_it_is_a_public_function_and_methods(checkout: Checkout) -> None:
     assert checkout.run("-c", CALLS) == "all of it\n"
+
+
+def test_an_operator_of_rows_with_its_layer_is_three_files(checkout: Checkout) -> None:
+    assert checkout.run("-c", NORM_CALLS) == "all of it\n"
 
 
 def test_it_is_in_the_stubs_and_has_a_page(checkout: Checkout) -> None:
@@ -182,7 +264,9 @@ def test_it_is_in_the_stubs_and_has_a_page(checkout: Checkout) -> None:
 def test_its_tests_are_derived_and_pass(checkout: Checkout) -> None:
     """Kernel against reference over dtypes and layouts, special values, gradients, in place, compiled code."""
     files = ["tests/declared/test_operators.py", "tests/declared/test_operators_compile.py"]
-    printed = checkout.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", "bounded or sum_of_squares")
+    printed = checkout.run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", "bounded or sum_of_squares or root_norm"
+    )
     passed = re.search(r"(\d+) passed", printed)
     assert passed is not None and int(passed[1]) >= 12, printed
 
