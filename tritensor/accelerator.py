@@ -17,7 +17,7 @@ from .cuda import (
     reset_peak_memory_stats,
     set_stream,
 )
-from .errors import DeviceError, explain
+from .errors import DeviceError
 from .types.devices import device as Device
 
 __all__ = ["current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count"]
@@ -29,7 +29,7 @@ __all__ += ["set_device_index", "set_stream", "synchronize"]
 def _there() -> None:
     if not is_available():
         first = "Cannot access accelerator device when none is available."
-        raise DeviceError(explain(first, remedy="`python -m tritensor doctor` says why, and how to simulate devices"))
+        raise DeviceError(first, remedy="`python -m tritensor doctor` says why, and how to simulate devices")
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:

@@ -18,7 +18,8 @@ place, so that code written for PyTorch catches it:
     └── KernelMismatchError                                    (AssertionError)
 
 A message begins with the words that PyTorch's message begins with, because those are what people search for. The facts
-follow, a line each, and the remedy comes last.
+follow, a line each, and the remedy comes last: `ShapeError(words, fact, remedy="...")`. Errors of Python's own types
+have the same text by `explain`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,15 @@ __all__ += ["UnsupportedError", "explain", "warn"]
 
 
 class TritensorError(Exception):
-    """The root of every error that tritensor raises on purpose."""
+    """The root of every error that tritensor raises on purpose.
+
+    Args:
+        message: PyTorch's words, then facts, a line each; see `explain`.
+        remedy: what the user can do about it.
+    """
+
+    def __init__(self, *message: str, remedy: str | None = None) -> None:
+        super().__init__(*((explain(*message, remedy=remedy),) if len(message) > 1 or remedy else message))
 
 
 class DeviceError(TritensorError, RuntimeError):

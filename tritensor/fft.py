@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import DtypeError, ShapeError, explain
+from .errors import DtypeError, ShapeError
 from .functional.creation.ranges import arange
 from .functional.window.filling import pad
 from .ground.arguments import check_tensor, whole
@@ -39,9 +39,7 @@ def _promoted(call: str, input: Any, to_complex: bool = False) -> Tensor:
     check_tensor(f"fft_{call}", "input", 1, input)
     kind = input.dtype
     if is_half(kind):
-        raise DtypeError(
-            explain(f"Unsupported dtype {kind.legacy}", f"{call} takes float32 and float64", "use .float()")
-        )
+        raise DtypeError(f"Unsupported dtype {kind.legacy}", f"{call} takes float32 and float64", "use .float()")
     if kind.category < FLOATING:
         kind = get_default_dtype()
     return input.to(COMPLEX_OF.get(kind, kind) if to_complex else kind)  # type: ignore[no-any-return]
@@ -50,14 +48,14 @@ def _promoted(call: str, input: Any, to_complex: bool = False) -> Tensor:
 def _real(call: str, input: Any) -> Tensor:
     if isinstance(input, Tensor) and input.is_complex():
         words = f"{call} expects a real{'-valued' * call.endswith('n')} input tensor, but got {input.dtype.legacy}"
-        raise DtypeError(explain(words, remedy="pass its real part"))
+        raise DtypeError(words, remedy="pass its real part")
     return _promoted(call, input)
 
 
 def _normalization(norm: Any, forward: bool) -> int:
     known = _FORWARD if forward else _BACKWARD
     if norm is not None and norm not in known:
-        raise ShapeError(explain(f'Invalid normalization mode: "{norm}"', 'norm is "backward", "ortho" or "forward"'))
+        raise ShapeError(f'Invalid normalization mode: "{norm}"', 'norm is "backward", "ortho" or "forward"')
     return known[norm or "backward"]
 
 
@@ -66,9 +64,7 @@ def _sized(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
     missing = [0] * x.ndim
     for dim, size in zip(dims, sizes, strict=True):
         if size < 1:
-            raise ShapeError(
-                explain(f"Invalid number of data points ({size}) specified", f"input of shape {list(x.shape)}")
-            )
+            raise ShapeError(f"Invalid number of data points ({size}) specified", f"input of shape {list(x.shape)}")
         missing[dim] = max(0, size - x.shape[dim])
         if size < x.shape[dim]:
             x = x.narrow(dim, 0, size)
@@ -83,13 +79,13 @@ def _places(call: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int
         found = [dim] if isinstance(dim, int) else list(dim)
         dims = [_dimension(each, x.ndim) for each in found]
         if len(set(dims)) < len(dims):
-            raise ShapeError(explain("FFT dims must be unique", f"dim={tuple(found)}"))
+            raise ShapeError("FFT dims must be unique", f"dim={tuple(found)}")
     if s is None:
         dims = dims if dim is not None else list(range(x.ndim))
         return dims, [x.shape[each] for each in dims]
     sizes = [whole(f"fft_{call}", "s", each) for each in ([s] if isinstance(s, int) else s)]
     if dim is not None and len(dims) != len(sizes):
-        raise ShapeError(explain("When given, dim and shape arguments must have the same length", f"s={s}, dim={dim}"))
+        raise ShapeError("When given, dim and shape arguments must have the same length", f"s={s}, dim={dim}")
     if len(sizes) > x.ndim:
         raise ShapeError(f"Got shape with {len(sizes)} values but input tensor only has {x.ndim} dimensions.")
     if dim is None:
@@ -105,9 +101,7 @@ def _dimension(dim: Any, ndim: int) -> int:
 
 def _some(call: str, dims: list[int]) -> None:
     if not dims:
-        raise ShapeError(
-            explain(f"{call} must transform at least one axis", "dim is empty, or input has no dimensions")
-        )
+        raise ShapeError(f"{call} must transform at least one axis", "dim is empty, or input has no dimensions")
 
 
 # ---- of any dimensions; `forward` tells a transform from its inverse -------------------------------------------------
@@ -144,9 +138,7 @@ def _to_real(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) 
     given = s is not None and (s if isinstance(s, int) else s[-1]) != -1
     last = sizes[-1] if given else 2 * (x.shape[dims[-1]] - 1)
     if last < 1:
-        raise ShapeError(
-            explain(f"Invalid number of data points ({last}) specified", f"input of shape {list(x.shape)}")
-        )
+        raise ShapeError(f"Invalid number of data points ({last}) specified", f"input of shape {list(x.shape)}")
     x, scale = _sized(x, dims, [*sizes[:-1], last // 2 + 1]), _normalization(norm, forward)
     if forward:
         if dims[1:]:
@@ -189,7 +181,7 @@ def _declare(name: str, ending: str) -> Any:
             sizes = None if n is None else [whole(f"fft_{name}", "n", n)]
             if sizes and sizes[0] < 1:  # -1 is the input's size in those of many dimensions alone
                 layout.normalize_dim(whole(f"fft_{name}", "dim", dim), input.ndim)  # a wrong one is told first
-                raise ShapeError(explain(f"Invalid number of data points ({n}) specified", "n is at least 1"))
+                raise ShapeError(f"Invalid number of data points ({n}) specified", "n is at least 1")
             return compute(name, forward, input, sizes, whole(f"fft_{name}", "dim", dim), norm)
 
     elif ending == "2":

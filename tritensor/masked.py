@@ -11,7 +11,7 @@ from math import inf, nan
 from typing import Any
 
 from . import functional
-from .errors import ArgumentError, RangeError, ShapeError, UnsupportedError, explain
+from .errors import ArgumentError, RangeError, ShapeError, UnsupportedError
 from .operators import registry
 from .tensors import Tensor
 from .types import dtypes
@@ -45,7 +45,7 @@ def _neutral(name: str, kind: dtypes.dtype, order: float) -> Any:
 def _spread(input: Tensor, mask: Any) -> Any:
     """The mask as booleans in the shape of the input."""
     if not isinstance(mask, Tensor):
-        raise ArgumentError(explain(f"a mask has to be a Tensor, not {type(mask).__name__}"))
+        raise ArgumentError(f"a mask has to be a Tensor, not {type(mask).__name__}")
     if mask.ndim > input.ndim:
         raise RangeError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
     return mask.expand(input.shape).to(dtypes.bool_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional, linalg
-from ..errors import ShapeError, explain
+from ..errors import ShapeError
 from ..functional.views.views import broadcast_tensors
 from ..tensors import Tensor
 from .arrays import Array
@@ -46,7 +46,7 @@ def _solve(x1: Tensor, x2: Tensor) -> Tensor:
 
 def _vecdot(x1: Tensor, x2: Tensor, *, axis: int = -1) -> Tensor:
     if x1.shape[axis] != x2.shape[axis]:
-        raise ShapeError(explain("vecdot: vectors of different lengths", f"{x1.shape[axis]} and {x2.shape[axis]}"))
+        raise ShapeError("vecdot: vectors of different lengths", f"{x1.shape[axis]} and {x2.shape[axis]}")
     return (functional.conj_physical(x1) * x2).sum(axis, dtype=x1.dtype)  # type: ignore[no-any-return]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy import ndarray, ones
 
-from ..errors import AutogradError, RangeError, explain
+from ..errors import AutogradError, RangeError
 from ..memory.lifted import Lifted
 from .leaves import accumulate
 from .levels import in_all, levels_of
@@ -29,35 +29,28 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
     for position, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not tensor.requires_grad:
             raise AutogradError(
-                explain(
-                    f"element {position} of tensors does not require grad and does not have a grad_fn",
-                    f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}",
-                    remedy="make a parameter of the computation with requires_grad=True, outside no_grad",
-                )
+                f"element {position} of tensors does not require grad and does not have a grad_fn",
+                f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}",
+                remedy="make a parameter of the computation with requires_grad=True, outside no_grad",
             )
         if gradient is None:
             if tensor.numel() != 1:
                 raise AutogradError(
-                    explain(
-                        "grad can be implicitly created only for scalar outputs",
-                        f"the tensor has shape {tuple(tensor.shape)}",
-                        remedy="reduce it first, as in loss.mean().backward(), or pass gradient=",
-                    )
+                    "grad can be implicitly created only for scalar outputs",
+                    f"the tensor has shape {tuple(tensor.shape)}",
+                    remedy="reduce it first, as in loss.mean().backward(), or pass gradient=",
                 )
             data = tensor._data
             if data.dtype.kind == "c":
                 words = "grad can be implicitly created only for real scalar outputs but got torch."
                 remedy = "take abs() or .real first, or pass gradient="
-                raise AutogradError(explain(f"{words}{tensor.dtype.name}", remedy=remedy))
+                raise AutogradError(f"{words}{tensor.dtype.name}", remedy=remedy)
             # an array is a gradient too; 0.6 us against 4
             gradient = ones(data.shape, data.dtype) if type(data) is ndarray else tensor.new_ones(tensor.shape)
         elif gradient.shape != tensor.shape:
             raise AutogradError(
-                explain(
-                    f"Mismatch in shape: grad_output[{position}] has a shape of {gradient.shape} and "
-                    f"output[{position}] "
-                    f"has a shape of {tensor.shape}."
-                )
+                f"Mismatch in shape: grad_output[{position}] has a shape of {gradient.shape} and output[{position}] "
+                f"has a shape of {tensor.shape}."
             )
         if isinstance(tensor._data, Lifted) and not isinstance(gradient, ndarray):
             # inside of forward mode the gradient has a tangent too, if only of zeros
@@ -114,20 +107,16 @@ def _rows(outputs: Sequence[Any], gradients: Sequence[Any]) -> list[list[Any]]:
     for position, (tensor, gradient) in enumerate(zip(outputs, gradients, strict=True)):
         if gradient is None:
             raise AutogradError(
-                explain(
-                    "grad can be implicitly created only for scalar outputs",
-                    f"with is_grads_batched=True output {position} needs its gradient too",
-                    remedy="pass one of shape (n, *output.shape) for each output in grad_outputs",
-                )
+                "grad can be implicitly created only for scalar outputs",
+                f"with is_grads_batched=True output {position} needs its gradient too",
+                remedy="pass one of shape (n, *output.shape) for each output in grad_outputs",
             )
         if gradient.ndim == 0 or gradient.shape[1:] != tensor.shape:
             raise AutogradError(
-                explain(
-                    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
-                    "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
-                    f"output, but a mismatch was detected: grad_output[{position}] has a shape of "
-                    f"{tuple(gradient.shape)} and output[{position}] has a shape of {tuple(tensor.shape)}."
-                )
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{position}] has a shape of "
+                f"{tuple(gradient.shape)} and output[{position}] has a shape of {tuple(tensor.shape)}."
             )
         counts.append(gradient.shape[0])
     if len(set(counts)) > 1:
@@ -166,10 +155,8 @@ def grad(
     for tensor in inputs:
         if not tensor.requires_grad:
             raise AutogradError(
-                explain(
-                    "One of the differentiated Tensors does not require grad",
-                    f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}",
-                )
+                "One of the differentiated Tensors does not require grad",
+                f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}",
             )
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
@@ -185,10 +172,8 @@ def grad(
             found[position] = inputs[position].detach().new_zeros(inputs[position].shape)
         elif gradient is None and not allow_unused:
             raise AutogradError(
-                explain(
-                    f"The differentiated Tensor at index {position} appears to not have been used in the graph. Set "
-                    "allow_unused=True if this is the desired behavior.",
-                )
+                f"The differentiated Tensor at index {position} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
             )
     return tuple(found)
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import AutogradError, UnsupportedError, explain
+from ..errors import AutogradError, UnsupportedError
 from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted
 from ..types import dtypes
@@ -259,7 +259,7 @@ def attach(
 def no_derivative(name: str) -> UnsupportedError:
     """The error of a backward pass through a function that has no derivative."""
     words = f"the derivative for '{name}' is not implemented."
-    return UnsupportedError(explain(words, remedy="detach() the argument that it is of, or what is computed from it"))
+    return UnsupportedError(words, remedy="detach() the argument that it is of, or what is computed from it")
 
 
 class Underived(Gradient):
@@ -310,7 +310,7 @@ def underived(function: str, result: Any, *inputs: Any, name: str = NOT_IMPLEMEN
     tensors = [x for x in inputs if hasattr(x, "_needs")]
     if any(isinstance(x._data, Lifted) and x._data.moves() for x in tensors):
         words = f"Trying to use forward AD with {function} that does not support it because it has not been implemented"
-        raise UnsupportedError(explain(f"{words} yet.", remedy="detach() the argument that has a tangent"))
+        raise UnsupportedError(f"{words} yet.", remedy="detach() the argument that has a tangent")
     edges = tuple([x._edge() for x in tensors if x._needs]) if recording.enabled else ()
     if edges:
         _mark(result, Underived(function, name), edges)
@@ -342,7 +342,7 @@ def _mark(result: Any, backward: Gradient, edges: tuple[Any, ...]) -> None:
 def not_by(function: str, argument: str) -> AutogradError:
     """The error of a call with an argument that requires grad, by which the function has no derivative."""
     words = f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input cannot "
-    return AutogradError(explain(f"{words}have requires_grad True.", remedy=f"detach() {argument}"))
+    return AutogradError(f"{words}have requires_grad True.", remedy=f"detach() {argument}")
 
 
 def constant_in(function: str, **arguments: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy import add, asarray, errstate, ndarray
 
-from ..errors import ArgumentError, AutogradError, explain
+from ..errors import ArgumentError, AutogradError
 from ..ground.locks import lock
 from ..memory.array import owns_all
 from ..types.formats import contiguous_format
@@ -89,17 +89,13 @@ def through_hook(hook: Callable[[Any], Any], gradient: Any) -> Any:
     name = getattr(hook, "__name__", type(hook).__name__)
     if replaced.dtype is not gradient.dtype or replaced.device != gradient.device:
         raise AutogradError(
-            explain(
-                f"hook '{name}' has changed the type of value (was {gradient.type()} got {replaced.type()})",
-                remedy="return a gradient of the same dtype on the same device, or None to leave it as it is",
-            )
+            f"hook '{name}' has changed the type of value (was {gradient.type()} got {replaced.type()})",
+            remedy="return a gradient of the same dtype on the same device, or None to leave it as it is",
         )
     if replaced.shape != gradient.shape:
         raise AutogradError(
-            explain(
-                f"hook '{name}' has changed the size of value",
-                f"the gradient has shape {tuple(gradient.shape)}, the hook returned {tuple(replaced.shape)}",
-            )
+            f"hook '{name}' has changed the size of value",
+            f"the gradient has shape {tuple(gradient.shape)}, the hook returned {tuple(replaced.shape)}",
         )
     return replaced
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import ref
 
-from ..errors import ShapeError, explain
+from ..errors import ShapeError
 from ..memory.lifted import Batched, Dual, Level, Lifted, open_levels
 from ..memory.pending import PendingArray
 from ..types import dtypes
@@ -293,12 +293,10 @@ def _with_room(array: Any, source: Any, moving: bool = False) -> Any:
         if given and source.whole and not whole:
             if not moving:
                 raise ShapeError(
-                    explain(
-                        "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor "
-                        "`other` in extra_args that has more elements than `self`. This happened due to `other` being "
-                        "vmapped over but `self` not being vmapped over in a vmap.",
-                        remedy="use the operator that is not in place, or make `self` with x.new_zeros(...)",
-                    )
+                    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor "
+                    "`other` in extra_args that has more elements than `self`. This happened due to `other` being "
+                    "vmapped over but `self` not being vmapped over in a vmap.",
+                    remedy="use the operator that is not in place, or make `self` with x.new_zeros(...)",
                 )
             with no_grad():
                 value, own, whole = leaves.wrap(_left(array, level)).clone()._data, True, True

@@ -129,25 +129,21 @@ class Node:
         """Raise if the node's values were freed, or if a saved tensor was changed in place since."""
         if self.saved is _FREED:
             raise AutogradError(
-                explain(
-                    "Trying to backward through the graph a second time (or directly access saved tensors after they "
-                    "have already been freed). Saved intermediate values of the graph are freed when you call "
-                    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-                    "graph a second time or if you need to access saved tensors after calling backward.",
-                    f"{self.name()} was recorded at {self.where()}",
-                )
+                "Trying to backward through the graph a second time (or directly access saved tensors after they "
+                "have already been freed). Saved intermediate values of the graph are freed when you call "
+                ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+                "graph a second time or if you need to access saved tensors after calling backward.",
+                f"{self.name()} was recorded at {self.where()}",
             )
         if self.versions is not None:
             for value, version in zip(self.saved, self.versions):
                 if version is not None and (0 if value._counter is None else value._counter[0]) != version:
                     raise AutogradError(
-                        explain(
-                            "one of the variables needed for gradient computation has been modified by an inplace "
-                            f"operation: [{value.type()} {list(value.shape)}], is at version {value._version}; "
-                            f"expected version {version} instead.",
-                            f"{self.name()} was recorded at {self.where()}",
-                            remedy="change a copy (x.clone()) or use the operator that is not in place",
-                        )
+                        "one of the variables needed for gradient computation has been modified by an inplace "
+                        f"operation: [{value.type()} {list(value.shape)}], is at version {value._version}; "
+                        f"expected version {version} instead.",
+                        f"{self.name()} was recorded at {self.where()}",
+                        remedy="change a copy (x.clone()) or use the operator that is not in place",
                     )
 
 
@@ -368,11 +364,9 @@ def _explain_failure(node: Node, error: Exception) -> None:
     if type(error) in (ValueError, IndexError) and node.backward.ours:
         # NumPy's words about a gradient that has another shape than what was saved
         raise AutogradError(
-            explain(
-                f"Function {node.name()} returned an invalid gradient at index 0 - its shape is not the forward's",
-                f"it was recorded at {node.where()}; {error}",
-                remedy="do not assign other shapes to .data of a tensor that is part of a graph",
-            )
+            f"Function {node.name()} returned an invalid gradient at index 0 - its shape is not the forward's",
+            f"it was recorded at {node.where()}; {error}",
+            remedy="do not assign other shapes to .data of a tensor that is part of a graph",
         ) from None
     error.add_note(f"while computing the gradient of {node.name()}, recorded at {node.where()}")
 

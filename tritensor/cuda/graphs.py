@@ -11,7 +11,7 @@ from typing import Any
 from ..drivers import Driver, Stream, active, ledger, require
 from ..drivers.capture import Capture, Pool, capturing
 from ..drivers.refusals import refuse
-from ..errors import ArgumentError, DeviceError, explain, warn
+from ..errors import ArgumentError, DeviceError, warn
 from ..types import devices
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
@@ -85,9 +85,7 @@ class CUDAGraph:
             ArgumentError, ValueError: no such pool or mode.
         """
         if pool is not None and not (isinstance(pool, tuple) and len(pool) == 2):
-            raise ArgumentError(
-                explain(f"pool must be what graph_pool_handle() or CUDAGraph.pool() returns, got {pool!r}")
-            )
+            raise ArgumentError(f"pool must be what graph_pool_handle() or CUDAGraph.pool() returns, got {pool!r}")
         if capture_error_mode not in _MODES:
             raise ValueError(
                 "Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got " + capture_error_mode
@@ -97,22 +95,17 @@ class CUDAGraph:
         stream = driver.current_stream(index)
         if self._executable is not None or self._capture is not None:
             raise DeviceError(
-                explain(
-                    "This CUDAGraph instance already owns a captured graph. To capture a new graph, "
-                    "create a new instance.",
-                    remedy="make a new CUDAGraph, or call reset() first",
-                )
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance.",
+                remedy="make a new CUDAGraph, or call reset() first",
             )
         for other in list(driver.captures.values()):
             if other.stream.device is stream.device:
                 refuse(other, "another graph is being captured on the device", "end that capture first")
         if stream == driver.default_stream(index):
             raise DeviceError(
-                explain(
-                    "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay "
-                    "them on the default stream.)",
-                    remedy="use `with tritensor.cuda.graph(g):`, which finds a stream by itself",
-                )
+                "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay "
+                "them on the default stream.)",
+                remedy="use `with tritensor.cuda.graph(g):`, which finds a stream by itself",
             )
         self._handle = graph_pool_handle() if pool is None else pool
         self._capture = Capture(stream, _pool(driver, stream, self._handle))
@@ -126,19 +119,17 @@ class CUDAGraph:
         """
         capture = self._capture
         if capture is None:
-            raise DeviceError(explain("capture_end() was called without a capture_begin() before it."))
+            raise DeviceError("capture_end() was called without a capture_begin() before it.")
         if capture.driver.current_stream(capture.pool.heap.index) is not capture.stream:
             self._end()
-            raise DeviceError(explain("Capture must end on the same stream it began on."))
+            raise DeviceError("Capture must end on the same stream it began on.")
         count = self._end()
         if capture.failed is not None:
             self.reset()
             raise DeviceError(
-                explain(
-                    "CUDA error: operation failed due to a previous error during capture",
-                    f"{capture.failed} cannot be captured",
-                    remedy="leave it out of the capture",
-                )
+                "CUDA error: operation failed due to a previous error during capture",
+                f"{capture.failed} cannot be captured",
+                remedy="leave it out of the capture",
             )
         if count == 0:
             warn(
@@ -167,10 +158,8 @@ class CUDAGraph:
         capture, graph = self._captured, self._executable
         if capture is None or graph is None:
             raise DeviceError(
-                explain(
-                    "Called CUDAGraph::replay without a preceding successful capture.",
-                    remedy="capture work first: with tritensor.cuda.graph(g):",
-                )
+                "Called CUDAGraph::replay without a preceding successful capture.",
+                remedy="capture work first: with tritensor.cuda.graph(g):",
             )
         driver, pool = capture.driver, capture.pool
         stream = driver.current_stream(pool.heap.index)
@@ -191,7 +180,7 @@ class CUDAGraph:
             DeviceError: nothing was captured.
         """
         if self._handle is None:
-            raise DeviceError(explain("Called CUDAGraph::pool() without a preceding successful capture."))
+            raise DeviceError("Called CUDAGraph::pool() without a preceding successful capture.")
         handle: tuple[int, int] = self._handle
         return handle
 

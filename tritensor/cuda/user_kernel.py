@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import ArgumentError, DeviceMismatchError, explain
+from ..errors import ArgumentError, DeviceMismatchError
 from ..memory.array import DeviceArray
 from ..runtime.launch import Float64, Int64, kernel, launch
 from ..tensors import Tensor
@@ -37,11 +37,9 @@ class UserKernel:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Raise, because the grid is missing."""
         raise ArgumentError(
-            explain(
-                f"{self.__name__}: a kernel is launched over a grid",
-                "it was called as a function",
-                remedy=f"call {self.__name__}[grid](...), with one to three sizes",
-            )
+            f"{self.__name__}: a kernel is launched over a grid",
+            "it was called as a function",
+            remedy=f"call {self.__name__}[grid](...), with one to three sizes",
         )
 
     def __getitem__(self, grid: Grid) -> Callable[..., None]:
@@ -62,12 +60,10 @@ class UserKernel:
         places = {array.device for array in arrays.values()}
         if len(places) > 1:
             raise DeviceMismatchError(
-                explain(
-                    "Expected all tensors to be on the same device, but found at least two devices, "
-                    f"{' and '.join(sorted(map(str, places)))}! (in {self.__name__})",
-                    *(f"{name}: shape {tuple(array.shape)}, on {array.device}" for name, array in arrays.items()),
-                    remedy="move them to one device with .to(device)",
-                )
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                f"{' and '.join(sorted(map(str, places)))}! (in {self.__name__})",
+                *(f"{name}: shape {tuple(array.shape)}, on {array.device}" for name, array in arrays.items()),
+                remedy="move them to one device with .to(device)",
             )
         where = places.pop() if places else devices.cuda(devices.current_index())
         constants = {name: value for name, value in bound.items() if name in self._kernel.constants}
@@ -88,25 +84,21 @@ class UserKernel:
             fact = (
                 f"{', '.join(unknown)} is no parameter" if unknown else f"{twice[0]} was given twice" if twice else fact
             )
-            raise ArgumentError(
-                explain(f"{self.__name__}: arguments that do not fit", fact, f"it takes {', '.join(names)}")
-            )
+            raise ArgumentError(f"{self.__name__}: arguments that do not fit", fact, f"it takes {', '.join(names)}")
         bound.update(kwargs)
         missing = [name for name in names if name not in bound]
         if missing:
             raise ArgumentError(
-                explain(f"{self.__name__}: missing arguments: {', '.join(missing)}", f"it takes {', '.join(names)}")
+                f"{self.__name__}: missing arguments: {', '.join(missing)}", f"it takes {', '.join(names)}"
             )
         return {name: bound[name] for name in names}
 
     def _array(self, name: str, value: Tensor) -> DeviceArray:
         if not isinstance(value._data, DeviceArray):
             raise ArgumentError(
-                explain(
-                    f"Pointer argument ({name}) cannot be accessed from Triton (cpu tensor?)",
-                    f"in {self.__name__}",
-                    remedy=f"move {name} with .to('cuda')",
-                )
+                f"Pointer argument ({name}) cannot be accessed from Triton (cpu tensor?)",
+                f"in {self.__name__}",
+                remedy=f"move {name} with .to('cuda')",
             )
         return value._data
 

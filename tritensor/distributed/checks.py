@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..autograd.tape import inside_package
-from ..errors import DistError, explain
+from ..errors import DistError
 
 # Bytes of a text. All are sent in messages of one size, because exchanging sizes first would double the cost.
 MESSAGE_SIZE = 512
@@ -52,13 +52,10 @@ def compare(exchange: Callable[[str, Call], list[str]], call: Call) -> None:
     first = found[0][0]
     other = next(rank for rank, (what, _, _) in enumerate(found) if what != first)
     raise DistError(
-        explain(
-            f"Detected mismatch between collectives on ranks. Rank 0 is running collective: {first}, but Rank {other} "
-            f"is running collective: {found[other][0]}.",
-            *_grouped(found),
-            remedy="make all ranks start the same collectives in the same order, with tensors of the same shape and "
-            "dtype",
-        )
+        f"Detected mismatch between collectives on ranks. Rank 0 is running collective: {first}, but Rank {other} "
+        f"is running collective: {found[other][0]}.",
+        *_grouped(found),
+        remedy="make all ranks start the same collectives in the same order, with tensors of the same shape and dtype",
     )
 
 

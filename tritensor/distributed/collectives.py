@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
 from ..operators.inplace import check_writable
 from ..tensors import Tensor
 from .backends.mpi import check_reduction
@@ -51,11 +51,9 @@ def _check_list(operator: str, name: str, tensors: Any, like: Tensor, group: Pro
         _check_tensor(operator, f"{name}[{position}]", x)
         if x.shape != like.shape or x.dtype is not like.dtype:
             raise (ShapeError if x.shape != like.shape else DtypeError)(
-                explain(
-                    f"{operator}: the tensors differ",
-                    f"{name}[{position}]: shape {tuple(x.shape)}, {x.dtype}",
-                    f"the other tensor: shape {tuple(like.shape)}, {like.dtype}",
-                )
+                f"{operator}: the tensors differ",
+                f"{name}[{position}]: shape {tuple(x.shape)}, {x.dtype}",
+                f"the other tensor: shape {tuple(like.shape)}, {like.dtype}",
             )
 
 
@@ -154,12 +152,10 @@ def _rows(operator: str, name: str, whole: Any, part: Tensor, group: ProcessGrou
     joined = (group.size * shape[0], *shape[1:]) if shape else (group.size,)
     if tuple(whole.shape) not in (joined, (group.size, *shape)) or whole.dtype is not part.dtype:
         raise (DtypeError if whole.dtype is not part.dtype else ShapeError)(
-            explain(
-                f"{operator}: {name} must hold {group.size} parts",
-                f"{name}: shape {tuple(whole.shape)}, {whole.dtype}",
-                f"one part: shape {shape}, {part.dtype}",
-                remedy=f"give it the shape {joined}",
-            )
+            f"{operator}: {name} must hold {group.size} parts",
+            f"{name}: shape {tuple(whole.shape)}, {whole.dtype}",
+            f"one part: shape {shape}, {part.dtype}",
+            remedy=f"give it the shape {joined}",
         )
     with no_grad():
         flat = whole.detach()

@@ -139,13 +139,11 @@ class ProcessGroup:
                 self._look(call)
             if now - start > limit:
                 raise DistError(
-                    explain(
-                        f"Watchdog caught collective operation timeout: {call} ran for {int(limit * 1000)} "
-                        "milliseconds before timing out",
-                        f"rank {self.rank} of {self.size} waited; other ranks have not come to it",
-                        remedy="make all ranks start the same collectives in the same order; TRITENSOR_DEBUG=1 "
-                        "compares them",
-                    )
+                    f"Watchdog caught collective operation timeout: {call} ran for {int(limit * 1000)} "
+                    "milliseconds before timing out",
+                    f"rank {self.rank} of {self.size} waited; other ranks have not come to it",
+                    remedy="make all ranks start the same collectives in the same order; TRITENSOR_DEBUG=1 "
+                    "compares them",
                 )
             time.sleep(nap)
             nap = min(nap * 1.5, _LONGEST_NAP)
@@ -156,21 +154,17 @@ class ProcessGroup:
                 break  # it may have taken part before it ended, and the operation be about to end here
             self.links.told = True
             raise DistError(
-                explain(
-                    str(ending),
-                    f"it was process {ending.process}; rank {self.rank} of {self.size} waits for it in {call}",
-                    remedy=ending.remedy,
-                )
+                str(ending),
+                f"it was process {ending.process}; rank {self.rank} of {self.size} waits for it in {call}",
+                remedy=ending.remedy,
             )
         self._left.update(self.backend.farewells())
         for rank, last in self._left.items():
             if last < call.sequence:
                 raise DistError(
-                    explain(
-                        f"rank {rank} has left the job after {last} collective{'s' if last != 1 else ''}; rank "
-                        f"{self.rank} of {self.size} waits for it in {call}",
-                        remedy="make all ranks start the same number of collectives",
-                    )
+                    f"rank {rank} has left the job after {last} collective{'s' if last != 1 else ''}; rank "
+                    f"{self.rank} of {self.size} waits for it in {call}",
+                    remedy="make all ranks start the same number of collectives",
                 )
 
     def __repr__(self) -> str:

@@ -353,12 +353,10 @@ class PinnedPool:
             return self.driver.allocate_pinned(size)
         except OutOfRoom:
             raise OutOfMemoryError(
-                explain(
-                    f"CUDA out of memory. Tried to allocate {readable(size)} of pinned host memory.",
-                    "the system pins no more memory for this process",
-                    remedy="drop references to pinned tensors, pin smaller batches or prefetch fewer of them, or raise "
-                    "the limit of locked memory (ulimit -l)",
-                )
+                f"CUDA out of memory. Tried to allocate {readable(size)} of pinned host memory.",
+                "the system pins no more memory for this process",
+                remedy="drop references to pinned tensors, pin smaller batches or prefetch fewer of them, or raise "
+                "the limit of locked memory (ulimit -l)",
             ) from None
 
     def give(self, memory: np.ndarray) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import settings
-from ..errors import DeviceError, explain
+from ..errors import DeviceError
 from .compiling import CompilingDriver
 from .loading import Compiled, Loaded, Target
 from .ptx.machine import run
@@ -51,7 +51,7 @@ class CompiledSimulator(CompilingDriver, Simulator):
 
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
         if not compiled.ptx:
-            raise DeviceError(explain(f"{label}: the compiled kernel has no PTX to run"))
+            raise DeviceError(f"{label}: the compiled kernel has no PTX to run")
         kernel = parse(compiled.ptx)
 
         def launch(queue: Queue, grid: tuple[int, int, int], kernel: Kernel, *values: Any) -> None:
@@ -61,7 +61,7 @@ class CompiledSimulator(CompilingDriver, Simulator):
         return Loaded(kernel, launch, lambda grid: grid, None, scratch)
 
     def refused(self, label: str, error: Exception) -> DeviceError:
-        return DeviceError(explain(f"CUDA error: launch failure at the launch of {label}", str(error)))
+        return DeviceError(f"CUDA error: launch failure at the launch of {label}", str(error))
 
     def _enqueue(
         self, queue: Queue, grid: tuple[int, int, int], kernel: Kernel, values: tuple[Any, ...], compiled: Compiled

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import DeviceError, explain
+from ..errors import DeviceError
 from .cuda_kernels import CudaKernels
 from .driver import CONTEXT_LOST, FATAL, Driver
 from .protocol import DeviceProperties, OutOfRoom
@@ -370,9 +370,7 @@ class CudaDriver(CudaKernels):
         if int(status) != 0:
             text = _describe(self._cuda, int(status))
             lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
-            raise DeviceError(
-                explain(f"CUDA error: {text}", f"reported by {name}", self.suspects(), lost, _LATE_REPORT)
-            )
+            raise DeviceError(f"CUDA error: {text}", f"reported by {name}", self.suspects(), lost, _LATE_REPORT)
 
     def _wait_for(self, wait: Callable[[], object]) -> None:
         try:
@@ -388,7 +386,7 @@ class CudaDriver(CudaKernels):
             text += f" ({_describe(self._cuda, status)})"
         first = "an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in text else otherwise
         lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
-        return DeviceError(explain(f"CUDA error: {first}", text, self.suspects(), lost, _LATE_REPORT))
+        return DeviceError(f"CUDA error: {first}", text, self.suspects(), lost, _LATE_REPORT)
 
 
 def _free_pinned(driver: CudaDriver, address: int) -> None:
@@ -422,13 +420,11 @@ class _Forked(CudaDriver):
         if name in ("__class__", "is_simulated", "lacks_nccl", "hidden", "checks_by_default"):
             return object.__getattribute__(self, name)
         raise DeviceError(
-            explain(
-                "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
-                "'spawn' start method",
-                "the parent process had looked for CUDA devices before it forked",
-                remedy="multiprocessing.set_start_method('spawn') at the start of the program, or keep CUDA out of "
-                "this process",
-            )
+            "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
+            "'spawn' start method",
+            "the parent process had looked for CUDA devices before it forked",
+            remedy="multiprocessing.set_start_method('spawn') at the start of the program, or keep CUDA out of "
+            "this process",
         )
 
 

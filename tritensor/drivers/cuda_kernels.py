@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..errors import DeviceError, explain
+from ..errors import DeviceError
 from .compiling import CompilingDriver
 from .driver import CONTEXT_LOST, FATAL
 from .loading import Compiled, KernelSource, Loaded, Target
@@ -71,11 +71,9 @@ def _needs_cuda_core(name: str) -> Any:
         if hasattr(core, "launch") and hasattr(core, "LaunchConfig"):
             return core
     raise DeviceError(
-        explain(
-            f"{name}: launching kernels on a GPU needs cuda-core, which cannot be imported",
-            str(problem or "cuda.core has no launch()"),
-            remedy='pip install "tritensor[cuda]"',
-        )
+        f"{name}: launching kernels on a GPU needs cuda-core, which cannot be imported",
+        str(problem or "cuda.core has no launch()"),
+        remedy='pip install "tritensor[cuda]"',
     ) from problem
 
 
@@ -97,14 +95,12 @@ def _refusal(name: str, error: Exception, *facts: str, suspects: str = "") -> De
         first = "CUDA error: an illegal memory access was encountered"
     if any(code in text for code in FATAL):
         return DeviceError(
-            explain(
-                first,
-                f"reported at the launch of {name}; the kernel that failed may be an earlier one",
-                suspects,
-                text,
-                CONTEXT_LOST,
-                remedy="start anew with CUDA_LAUNCH_BLOCKING=1, or on a simulated device (TRITENSOR_SIMULATE_CUDA=1), "
-                "which checks every address",
-            )
+            first,
+            f"reported at the launch of {name}; the kernel that failed may be an earlier one",
+            suspects,
+            text,
+            CONTEXT_LOST,
+            remedy="start anew with CUDA_LAUNCH_BLOCKING=1, or on a simulated device (TRITENSOR_SIMULATE_CUDA=1), "
+            "which checks every address",
         )
-    return DeviceError(explain(first, f"at the launch of {name}", *facts, text))
+    return DeviceError(first, f"at the launch of {name}", *facts, text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..errors import DeviceError, explain
+from ..errors import DeviceError
 from ..types import devices
 
 if TYPE_CHECKING:
@@ -115,13 +115,11 @@ class AbstractDriver(ABC):
         count = self.device_count()
         if not 0 <= index < count:
             raise DeviceError(
-                explain(
-                    "CUDA error: invalid device ordinal",
-                    f"cuda:{index} was asked for; there {'is' if count == 1 else 'are'} {count}, "
-                    f"{'cuda:0' if count == 1 else f'cuda:0 to cuda:{count - 1}'}",
-                    remedy="name a device that is there"
-                    + (", or simulate more with tritensor.cuda.simulate(devices=...)" if self.is_simulated else ""),
-                )
+                "CUDA error: invalid device ordinal",
+                f"cuda:{index} was asked for; there {'is' if count == 1 else 'are'} {count}, "
+                f"{'cuda:0' if count == 1 else f'cuda:0 to cuda:{count - 1}'}",
+                remedy="name a device that is there"
+                + (", or simulate more with tritensor.cuda.simulate(devices=...)" if self.is_simulated else ""),
             )
         return index
 

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from ..errors import DeviceError, explain
+from ..errors import DeviceError
 from . import ledger
 from .protocol import AbstractDriver
 
@@ -51,7 +51,7 @@ def refuse(capture: Any, fact: str, remedy: str) -> None:
     name = _asked_for()
     capture.failed = capture.failed or name
     first = "CUDA error: operation not permitted when stream is capturing"
-    raise DeviceError(explain(first, f"{name}: {fact}", f"at {ledger.call_site()}", remedy=remedy))
+    raise DeviceError(first, f"{name}: {fact}", f"at {ledger.call_site()}", remedy=remedy)
 
 
 def refused_by(driver: AbstractDriver, queue: Any, fact: str, remedy: str) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import settings
-from ..errors import ArgumentError, DeviceError, explain
+from ..errors import ArgumentError, DeviceError
 from .allocator import PinnedBlock
 from .current import use
 from .driver import Driver
@@ -124,11 +124,9 @@ class _Gone:
 
     def _refuse(self, *_: object) -> Any:
         raise DeviceError(
-            explain(
-                "CUDA error: the simulated device is gone",
-                "the tensor, or the thread that uses the device, belongs to a simulation that has ended",
-                remedy="copy what is to outlive it with .cpu() inside of the `with tritensor.cuda.simulate(...)` block",
-            )
+            "CUDA error: the simulated device is gone",
+            "the tensor, or the thread that uses the device, belongs to a simulation that has ended",
+            remedy="copy what is to outlive it with .cpu() inside of the `with tritensor.cuda.simulate(...)` block",
         )
 
     __add__ = __radd__ = __index__ = __int__ = _refuse
@@ -246,10 +244,8 @@ class Simulator(Driver):
                 if address + nbytes <= base + block.nbytes:
                     return block[address - base : address - base + nbytes]
         raise DeviceError(
-            explain(
-                "CUDA error: an illegal memory access was encountered",
-                f"no simulated memory holds the {nbytes} bytes at {address:#x}",
-            )
+            "CUDA error: an illegal memory access was encountered",
+            f"no simulated memory holds the {nbytes} bytes at {address:#x}",
         )
 
     def fill(self, address: int, byte: int, nbytes: int, queue: Queue) -> None:
@@ -314,10 +310,8 @@ class Simulator(Driver):
     def wait(self, queue: Queue, mark: Mark) -> None:
         if mark.captured is not queue.captured:
             raise DeviceError(
-                explain(
-                    "CUDA error: operation would result in a dependency on uncaptured work (STREAM_CAPTURE_ISOLATION)",
-                    "one stream of the two is captured: the event and the wait are not part of the same capture",
-                )
+                "CUDA error: operation would result in a dependency on uncaptured work (STREAM_CAPTURE_ISOLATION)",
+                "one stream of the two is captured: the event and the wait are not part of the same capture",
             )
         self._push(queue, _Wait(mark))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ArgumentError, DeviceError, explain
+from ..errors import ArgumentError, DeviceError
 from ..types import devices
 from . import ledger
 from .allocator import Arena
@@ -130,10 +130,8 @@ class Event:
         stream = _current(stream)
         if self.device is not None and self.device is not stream.device:
             raise DeviceError(
-                explain(
-                    f"Event device {self.device} does not match recording stream's device {stream.device}.",
-                    remedy="use one event for each device",
-                )
+                f"Event device {self.device} does not match recording stream's device {stream.device}.",
+                remedy="use one event for each device",
             )
         refused_by(stream.driver, stream.handle, *ONE_STREAM)
         reusable = self._mark if self._driver is stream.driver else None
@@ -169,10 +167,8 @@ class Event:
             raise DeviceError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and end_event.query()):
             raise DeviceError(
-                explain(
-                    "Both events must be completed before calculating elapsed time.",
-                    remedy="call end_event.synchronize() first",
-                )
+                "Both events must be completed before calculating elapsed time.",
+                remedy="call end_event.synchronize() first",
             )
         return self._driver.elapsed(self._mark, end_event._mark)
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import ArgumentError, OutOfMemoryError, ShapeError, TritensorError, explain, warn
+from ..errors import ArgumentError, OutOfMemoryError, ShapeError, TritensorError, warn
 from .public import guards_of, publish
 
 publish("OutOfMemoryError", OutOfMemoryError, functional=False)
@@ -55,7 +55,7 @@ def check_number(name: str, value: Any, fits: Callable[[Any], Any], otherwise: s
     try:
         good = fits(value)
     except TypeError as error:
-        raise ArgumentError(explain(str(error), f"{name} is {value!r}", remedy="pass a number")) from None
+        raise ArgumentError(str(error), f"{name} is {value!r}", remedy="pass a number") from None
     if not good:
         raise ValueError(otherwise)
 
@@ -214,7 +214,7 @@ def refuse_misuse(
             [type(value).__name__ for value in args] + [f"{k}={type(v).__name__}" for k, v in named.items()]
         )
         words = f"{call}() received an invalid combination of arguments - got ({got})"
-        raise ArgumentError(explain(words, str(error))) from error
+        raise ArgumentError(words, str(error)) from error
 
 
 # What an annotation takes.

@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..errors import DtypeError, NumberError, explain
+from ..errors import DtypeError, NumberError
 from ..types import dtypes
 
 # By NumPy's dtype, as Python integers: the smallest and the largest element.
@@ -51,11 +51,9 @@ def representable(value: int) -> int:
     if -(1 << 63) <= value < 1 << 64:
         return value
     raise NumberError(
-        explain(
-            "int too big to convert" if value > 0 else "can't convert negative int to unsigned",
-            "an integer with which tensors are computed must be at least -2**63 and below 2**64",
-            remedy="pass a float",
-        )
+        "int too big to convert" if value > 0 else "can't convert negative int to unsigned",
+        "an integer with which tensors are computed must be at least -2**63 and below 2**64",
+        remedy="pass a float",
     )
 
 
@@ -162,10 +160,8 @@ def _refused(value: Any, kind: dtypes.dtype) -> DtypeError:
     limits = _LIMITS.get(kind.numpy)
     most = "" if limits is None else f"it holds {limits[0]} to {limits[1]}"
     return DtypeError(
-        explain(
-            f"value cannot be converted to type {_NAMES.get(kind, f'{kind.name}_t')} without overflow",
-            f"the number is {value}, the dtype {kind}",
-            most,
-            remedy="take a number that fits, or convert the tensor to a wider dtype first",
-        )
+        f"value cannot be converted to type {_NAMES.get(kind, f'{kind.name}_t')} without overflow",
+        f"the number is {value}, the dtype {kind}",
+        most,
+        remedy="take a number that fits, or convert the tensor to a wider dtype first",
     )

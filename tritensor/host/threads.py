@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DeviceError, explain
+from ..errors import DeviceError
 from ..ground.public import public
 
 if TYPE_CHECKING:
@@ -371,6 +371,6 @@ def set_num_threads(num: int) -> None:
     if not isinstance(num, (int, np.integer)) or isinstance(num, bool):
         raise DeviceError(f"set_num_threads expects an int, but got {type(num).__name__}")
     if not 0 < num <= _MOST:
-        raise DeviceError(explain("set_num_threads expects a positive integer", f"got {num}, allowed are 1 to {_MOST}"))
+        raise DeviceError("set_num_threads expects a positive integer", f"got {num}, allowed are 1 to {_MOST}")
     _threads.number = int(num)
     blas_on_one_thread.limit(int(num))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.levels import below
-from ..errors import DtypeError, LinAlgError, ShapeError, UnsupportedError, explain
+from ..errors import DtypeError, LinAlgError, ShapeError, UnsupportedError
 from ..functional.creation.ranges import eye
 from ..memory.lifted import Lifted
 from ..operators.rules import Rule, is_half
@@ -39,12 +39,10 @@ class Matrices(Rule):
         """See the base class, with PyTorch's words."""
         kind = operands[0].dtype
         if self.words and kind.category < dtypes.FLOATING:
-            raise DtypeError(explain(self.words.format(kind.legacy), remedy=_REMEDY))
+            raise DtypeError(self.words.format(kind.legacy), remedy=_REMEDY)
         if kind.category < dtypes.FLOATING or is_half(kind):
             raise UnsupportedError(
-                explain(
-                    f"\"{self.kernel}\" not implemented for '{kind.legacy}'", f"{operator} got {kind}", remedy=_REMEDY
-                )
+                f"\"{self.kernel}\" not implemented for '{kind.legacy}'", f"{operator} got {kind}", remedy=_REMEDY
             )
         return super().__call__(operator, operands)
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import settings
 from ..drivers import ledger, selection
 from ..drivers.allocator import Arena, Block
-from ..errors import DeviceError, explain
+from ..errors import DeviceError
 from .array import DeviceArray, Form, form_of, form_of_new
 
 if TYPE_CHECKING:
@@ -64,11 +64,9 @@ class Buffer:
         """
         self.address + 0  # of a simulation that has ended: this raises an error that says so
         raise DeviceError(
-            explain(
-                "CUDA error: invalid device context",
-                f"a tensor on {self.device} belongs to another simulation, or to a device of the machine",
-                remedy="copy it with .cpu() and .to(...), or use its simulation with `with simulation.share():`",
-            )
+            "CUDA error: invalid device context",
+            f"a tensor on {self.device} belongs to another simulation, or to a device of the machine",
+            remedy="copy it with .cpu() and .to(...), or use its simulation with `with simulation.share():`",
         )
 
     def __del__(self) -> None:

@@ -14,7 +14,7 @@ from ..drivers import ledger, selection
 from ..drivers.allocator import DIRECT, PinnedBlock, is_pinned
 from ..drivers.capture import capturing
 from ..drivers.refusals import NO_READING, NO_SENDING, ONE_DEVICE, refuse, refused_by
-from ..errors import ShapeError, explain
+from ..errors import ShapeError
 from ..types import layout
 from .array import DeviceArray, form_of_new
 from .buffer import empty, new
@@ -115,10 +115,8 @@ def copy_into(target: DeviceArray, source: np.ndarray | DeviceArray, non_blockin
     """
     if target.shape != source.shape or target.dtype != source.dtype:
         raise ShapeError(
-            explain(
-                "copy_into: the arrays differ",
-                f"target {target.dtype.name}{list(target.shape)}, source {source.dtype.name}{list(source.shape)}",
-            )
+            "copy_into: the arrays differ",
+            f"target {target.dtype.name}{list(target.shape)}, source {source.dtype.name}{list(source.shape)}",
         )
     if not target.is_contiguous() or (isinstance(source, DeviceArray) and not source.is_contiguous()):
         raise ShapeError("copy_into: arrays on a device must be contiguous")

@@ -61,7 +61,7 @@ def reachable(first: str, array: Any = None, error: type[Exception] = ExchangeEr
 def _refuse(first: str, facts: dict[str, Any], *more: str) -> None:
     for fact, found in facts.items():
         if found:
-            raise ExchangeError(explain(first, fact, *more))
+            raise ExchangeError(first, fact, *more)
 
 
 def _plain(address: int, shape: Any, steps: Any, dtype: np.dtype[Any], locked: bool, keeper: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from ..errors import ShapeError, UnsupportedError, explain
+from ..errors import ShapeError, UnsupportedError
 from ..types import devices
 from .array import DeviceArray
 
@@ -174,12 +174,10 @@ class Batched(Lifted):
             ShapeError: always, with PyTorch's words about `item()`.
         """
         raise ShapeError(
-            explain(
-                "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on "
-                "a Tensor, please try to rewrite what you're doing with other operations.",
-                f"the elements of a sample of shape {self.shape} were asked for on the host",
-                remedy="use operators on tensors, such as torch.where, or call the function in a loop",
-            )
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on "
+            "a Tensor, please try to rewrite what you're doing with other operations.",
+            f"the elements of a sample of shape {self.shape} were asked for on the host",
+            remedy="use operators on tensors, such as torch.where, or call the function in a loop",
         )
 
     def __repr__(self) -> str:
@@ -218,12 +216,10 @@ class Dual(Lifted):
     def refuse(self) -> Any:
         """See `Lifted.refuse`."""
         raise UnsupportedError(
-            explain(
-                "Trying to use forward AD with a function that does not support it because it has not been implemented "
-                "yet.",
-                "it computes with NumPy on the host, not with operators",
-                remedy="differentiate it with reverse mode: torch.func.grad, vjp or jacrev",
-            )
+            "Trying to use forward AD with a function that does not support it because it has not been implemented "
+            "yet.",
+            "it computes with NumPy on the host, not with operators",
+            remedy="differentiate it with reverse mode: torch.func.grad, vjp or jacrev",
         )
 
 

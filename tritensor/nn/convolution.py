@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
-from ..errors import ShapeError, explain
+from ..errors import ShapeError
 from ..functional.window.convolution import convolve, convolve_transposed
 from ..kernels.window.geometry import same_padding, transposed_size
 from ..tensors import Tensor
@@ -190,10 +190,8 @@ class _Lazy(LazyLayer, _Convolution):
         rank = self._rank
         if input.ndim not in (rank + 1, rank + 2):
             raise ShapeError(
-                explain(
-                    f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {type(self).__name__}, but "
-                    f"got input of size: {list(input.shape)}"
-                )
+                f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {type(self).__name__}, but "
+                f"got input of size: {list(input.shape)}"
             )
         channels = input.shape[-rank - 1]
         if channels % self.groups:

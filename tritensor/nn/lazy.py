@@ -73,11 +73,9 @@ class Uninitialized:
             ShapeError: always.
         """
         raise ShapeError(
-            explain(
-                "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
-                "`load_state_dict` when trying to load an uninitialized parameter into an initialized one.",
-                remedy="call the module with a batch first, which gives its parameters their shapes",
-            )
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one.",
+            remedy="call the module with a batch first, which gives its parameters their shapes",
         )
 
     @property

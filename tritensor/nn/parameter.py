@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import ArgumentError, DtypeError, explain
+from ..errors import ArgumentError, DtypeError
 from ..functional.creation.creation import empty
 from ..ground.arguments import check_flag
 from ..tensors import Tensor, blank
@@ -18,10 +18,8 @@ def _adopt(kind: Any, data: Any) -> Any:
         data = empty(0)
     if not isinstance(data, Tensor):
         raise ArgumentError(
-            explain(
-                f"{kind.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}",
-                remedy="make a tensor of it with tritensor.tensor(...)",
-            )
+            f"{kind.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}",
+            remedy="make a tensor of it with tritensor.tensor(...)",
         )
     detached = data.detach()
     made = blank(kind, detached._data)
@@ -52,11 +50,9 @@ class Parameter(Tensor):
         made: Parameter = _adopt(cls, data)
         if requires_grad and not (made.is_floating_point() or made.is_complex()):
             raise DtypeError(
-                explain(
-                    "Only Tensors of floating point and complex dtype can require gradients",
-                    f"the tensor has dtype {made.dtype}",
-                    remedy="convert it with .to(dtype), or pass requires_grad=False",
-                )
+                "Only Tensors of floating point and complex dtype can require gradients",
+                f"the tensor has dtype {made.dtype}",
+                remedy="convert it with .to(dtype), or pass requires_grad=False",
             )
         made.requires_grad = requires_grad
         return made

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import recording
-from ..errors import ShapeError, explain, warn
+from ..errors import ShapeError, warn
 from ..functional.attention.multi_head import additive_mask
 from ..functional.creation.creation import full
 from ..tensors import Tensor
@@ -368,10 +368,10 @@ class Transformer(Module):
         dim = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[dim] != tgt.shape[dim]:
             fact = f"{src.shape[dim]} and {tgt.shape[dim]} sequences, as batch_first is {self.batch_first}"
-            raise ShapeError(explain("the batch number of src and tgt must be equal", fact))
+            raise ShapeError("the batch number of src and tgt must be equal", fact)
         if not src.shape[-1] == tgt.shape[-1] == self.d_model:
             fact = f"{src.shape[-1]} and {tgt.shape[-1]} features, d_model is {self.d_model}"
-            raise ShapeError(explain("the feature number of src and tgt must be equal to d_model", fact))
+            raise ShapeError("the feature number of src and tgt must be equal to d_model", fact)
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         masks: dict[str, Any] = {"tgt_mask": tgt_mask, "memory_mask": memory_mask}
         masks |= {"tgt_key_padding_mask": tgt_key_padding_mask, "memory_key_padding_mask": memory_key_padding_mask}

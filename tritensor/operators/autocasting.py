@@ -26,7 +26,7 @@ from typing import Any
 from ..autograd.mode import recording
 from ..autograd.precision import casts, state, turn, without_casts
 from ..drivers.selection import active
-from ..errors import ArgumentError, DtypeError, explain, warn
+from ..errors import ArgumentError, DtypeError, warn
 from ..ground.arguments import check_flag, wrong_type
 from ..ground.public import casts_of, public
 from ..tensors import Tensor, tensors_in
@@ -104,12 +104,10 @@ def _cast(name: str, policies: Policy, inputs: tuple[Any, ...]) -> tuple[tuple[A
         return inputs, policy
     if policy == _BANNED:
         raise DtypeError(
-            explain(
-                f"torch.nn.functional.{name} and torch.nn.BCELoss are unsafe to autocast.\n"
-                "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
-                f"In this case, combine the two layers using torch.nn.functional.{name}_with_logits\n"
-                f"or torch.nn.BCEWithLogitsLoss.  {name}_with_logits and BCEWithLogits are\nsafe to autocast."
-            )
+            f"torch.nn.functional.{name} and torch.nn.BCELoss are unsafe to autocast.\n"
+            "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
+            f"In this case, combine the two layers using torch.nn.functional.{name}_with_logits\n"
+            f"or torch.nn.BCEWithLogitsLoss.  {name}_with_logits and BCEWithLogits are\nsafe to autocast."
         )
     lower = wanted = state.lower[kind]
     if policy == _FLOAT32 or (policy == _WIDEST and any(eligible(x, kind) and x.dtype is not lower for x in tensors)):

@@ -12,7 +12,7 @@ import numpy as np
 from ..drivers import active
 from ..drivers.capture import capturing
 from ..drivers.current import FIRST_SEED, seeds
-from ..errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
+from ..errors import ArgumentError, DeviceError, DtypeError, ShapeError
 from ..ground.locks import lock
 from ..ground.public import public, publish
 from ..memory import buffer, copies
@@ -245,11 +245,9 @@ def draw_from(place: devices.device, generator: Generator | None, on_host: bool 
         raise ArgumentError(f"argument 'generator' must be tritensor.Generator, not {type(generator).__name__}")
     elif generator.device is not place:
         raise DeviceError(
-            explain(
-                f"Expected a '{place.type}' device type for generator but found '{generator.device.type}'",
-                f"the tensor is on {place}, the generator on {generator.device}",
-                remedy=f"make it with Generator({str(place)!r})",
-            )
+            f"Expected a '{place.type}' device type for generator but found '{generator.device.type}'",
+            f"the tensor is on {place}, the generator on {generator.device}",
+            remedy=f"make it with Generator({str(place)!r})",
         )
     number, offset = generator.advance() if on_host else generator.draw()
     return {"seed": number, "offset": offset}

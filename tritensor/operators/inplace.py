@@ -20,7 +20,7 @@ from ..autograd.mode import no_grad, recording
 from ..autograd.names import node_of
 from ..autograd.precision import casts, state, without_casts
 from ..autograd.tape import Gradient, Node, record, unrecorded_view, views_on
-from ..errors import AutogradError, DtypeError, ShapeError, explain
+from ..errors import AutogradError, DtypeError, ShapeError
 from ..ground.arguments import UNEXPECTED, refuse_misuse
 from ..host import copying
 from ..memory.array import DeviceArray
@@ -44,10 +44,8 @@ def check_history(x: Tensor) -> None:
             raise AutogradError(unrecorded_view("is being modified inplace"))
         if x._root()._node is None:
             raise AutogradError(
-                explain(
-                    f"{'a view of ' * view}a leaf Variable that requires grad is being used in an in-place operation.",
-                    remedy=f"do it under no_grad(), or on {'a view of ' * view}x.detach() or x.clone()",
-                )
+                f"{'a view of ' * view}a leaf Variable that requires grad is being used in an in-place operation.",
+                remedy=f"do it under no_grad(), or on {'a view of ' * view}x.detach() or x.clone()",
             )
 
 
@@ -57,15 +55,11 @@ def check_writable(x: Tensor) -> None:
     data = x._data if x._data.__class__ is DeviceArray or isinstance(x._data, Lifted) else x._host_array()
     if data.size and any(stride == 0 and extent > 1 for stride, extent in zip(data.strides, data.shape, strict=True)):
         raise OverlapError(
-            explain(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                "location. Please clone() the tensor before performing the operation."
-            )
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            "location. Please clone() the tensor before performing the operation."
         )
     if data.__class__ is np.ndarray and not data.flags.writeable:
-        raise ShapeError(
-            explain("unsupported operation: the tensor's memory is read-only", remedy="clone() the tensor first")
-        )
+        raise ShapeError("unsupported operation: the tensor's memory is read-only", remedy="clone() the tensor first")
 
 
 def is_itself(x: Tensor, source: Tensor) -> bool:
@@ -124,10 +118,8 @@ def _check_fits(x: Tensor, result: Tensor) -> None:
         raise ShapeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if result.dtype.category > x.dtype.category:
         raise DtypeError(
-            explain(
-                f"result type {_legacy_name(result)} can't be cast to the desired output type {_legacy_name(x)}",
-                remedy="use the operator that is not in place",
-            )
+            f"result type {_legacy_name(result)} can't be cast to the desired output type {_legacy_name(x)}",
+            remedy="use the operator that is not in place",
         )
 
 

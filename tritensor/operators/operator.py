@@ -28,7 +28,7 @@ from .. import errors, settings
 from ..autograd.gradients import OperatorGradient, attach, not_by, unknown
 from ..autograd.mode import recording
 from ..autograd.precision import casts, state
-from ..errors import ArgumentError, DeviceMismatchError, explain
+from ..errors import ArgumentError, DeviceMismatchError
 from ..ground.arguments import number_of, older_order, wrong_type
 from ..ground.public import ShownSignature
 from ..host.threads import quietly
@@ -388,9 +388,7 @@ class Operator:
                 continue
             name = {"input": 0, "other": 1}.get(key, self.inputs.index(key) if key in self.inputs else None)
             if name is None:
-                raise ArgumentError(
-                    explain(f"{self.name}() got an unexpected keyword argument '{key}'", self.signature())
-                )
+                raise ArgumentError(f"{self.name}() got an unexpected keyword argument '{key}'", self.signature())
             named[name] = value
         if named:
             filled = list(inputs) + [None] * (max(named) + 1 - len(inputs))
@@ -406,10 +404,8 @@ class Operator:
         missing = self.inputs[len(inputs) :]
         if len(inputs) > len(self.inputs) or any(name not in self.optional for name in missing):
             raise ArgumentError(
-                explain(
-                    f"{self.name}() takes {len(self.inputs)} positional arguments but {len(inputs)} were given",
-                    self.signature(),
-                )
+                f"{self.name}() takes {len(self.inputs)} positional arguments but {len(inputs)} were given",
+                self.signature(),
             )
         return inputs + (None,) * len(missing)
 

@@ -24,7 +24,6 @@ from ..errors import (
     DtypeError,
     ShapeError,
     describe_tensor,
-    explain,
     warn,
 )
 from ..ground.arguments import UNBOUND, UNEXPECTED, refuse_misuse, repeated, shown_options
@@ -163,12 +162,10 @@ def into(
 
 def _no_gradient(name: str, tensor: Tensor) -> AutogradError:
     return AutogradError(
-        explain(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad.",
-            describe_tensor(tensor, "it"),
-            remedy="leave out=, or call it under no_grad()",
-        )
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments requires grad.",
+        describe_tensor(tensor, "it"),
+        remedy="leave out=, or call it under no_grad()",
     )
 
 
@@ -195,12 +192,10 @@ def _check(rule: Into, target: Tensor, value: Tensor, name: str) -> None:
     kind, wanted = value.dtype, target.dtype
     if value.device != target.device:
         raise DeviceMismatchError(
-            explain(
-                f"Expected all tensors to be on the same device, but found at least two devices, {value.device} and "
-                f"{target.device}!",
-                describe_tensor(target, "out"),
-                remedy=f"pass a tensor on {value.device} as out",
-            )
+            f"Expected all tensors to be on the same device, but found at least two devices, {value.device} and "
+            f"{target.device}!",
+            describe_tensor(target, "out"),
+            remedy=f"pass a tensor on {value.device} as out",
         )
     if rule.dtype == "joined" and kind.category > wanted.category:
         raise ArgumentError(
@@ -209,7 +204,7 @@ def _check(rule: Into, target: Tensor, value: Tensor, name: str) -> None:
     if rule.dtype == "cast" and kind.category > wanted.category:
         raise DtypeError(f"result type {kind.legacy} can't be cast to the desired output type {wanted.legacy}")
     if rule.dtype == "boolean" and wanted is not dtypes.bool_:
-        raise DtypeError(explain(f"{name} does not support non-boolean outputs.", f"the dtype of out is {wanted}"))
+        raise DtypeError(f"{name} does not support non-boolean outputs.", f"the dtype of out is {wanted}")
     if rule.dtype == "object" and kind is not wanted:
         words = f"Expected object of scalar type {kind.legacy} but got scalar type {wanted.legacy}"
         raise DtypeError(f"{words} for argument 'out'")
@@ -241,10 +236,8 @@ def _check_apart(target: Tensor, source: Tensor, wholly: bool) -> None:
         itself = first == second and target.nbytes == source.nbytes and target.stride() == source.stride()
     if wholly or not itself:
         raise ShapeError(
-            explain(
-                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-                "memory location. Please clone() the tensor before performing the operation."
-            )
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
         )
 
 

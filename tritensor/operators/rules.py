@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ArgumentError, DivisionError, DtypeError, UnsupportedError, explain
+from ..errors import ArgumentError, DivisionError, DtypeError, UnsupportedError
 from ..host.scalars import holder, rounded, wrapped
 from ..tensors import Tensor
 from ..types import dtypes
@@ -71,11 +71,9 @@ class Rule:
         common = dtypes.result_dtype(tensors, [value for value in operands if isinstance(value, Number)])
         if not self.lowest <= common.category <= self.highest:
             raise UnsupportedError(
-                explain(
-                    f"\"{operator}\" not implemented for '{common.legacy}'",
-                    f"{operator} takes {self.takes()} dtypes, got {common}",
-                    remedy="convert the operand with .to(dtype)",
-                )
+                f"\"{operator}\" not implemented for '{common.legacy}'",
+                f"{operator} takes {self.takes()} dtypes, got {common}",
+                remedy="convert the operand with .to(dtype)",
             )
         if self.floating and common.category < dtypes.FLOATING:
             common = dtypes.get_default_dtype()
@@ -135,10 +133,8 @@ def one_dtype(operator: str, operands: Sequence[Any]) -> None:
     kinds = dict.fromkeys(value.dtype.name for value in operands if isinstance(value, Tensor))
     if len(kinds) > 1:
         raise DtypeError(
-            explain(
-                f"{operator}: expected tensors of the same dtype, but got: {' != '.join(kinds)}",
-                remedy="bring them to one dtype with .to(dtype)",
-            )
+            f"{operator}: expected tensors of the same dtype, but got: {' != '.join(kinds)}",
+            remedy="bring them to one dtype with .to(dtype)",
         )
 
 
@@ -185,9 +181,7 @@ class NoBooleans(Rule):
             value.dtype is dtypes.bool_ if isinstance(value, Tensor) else value.__class__ is bool for value in operands
         ):
             raise DtypeError(
-                explain(
-                    f"{self.words} If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-                )
+                f"{self.words} If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
             )
         return super().__call__(operator, operands)
 
@@ -215,11 +209,9 @@ class Power(Rule):
             fits = held(value)
             if value < 0 and half is None:
                 raise DtypeError(
-                    explain(
-                        "Integers to negative integer powers are not allowed.",
-                        f"the base is {call.compute}, the exponent {value}",
-                        remedy="convert the base with .float()",
-                    )
+                    "Integers to negative integer powers are not allowed.",
+                    f"the base is {call.compute}, the exponent {value}",
+                    remedy="convert the base with .float()",
                 )
             return taken(fits)
 
@@ -321,11 +313,9 @@ class Quotient(Rule):
 
     def _refuse(self, operator: str, kind: dtypes.dtype) -> None:
         raise DivisionError(
-            explain(
-                "ZeroDivisionError",
-                f"{operator}: {kind} operands, and a divisor is 0",
-                remedy="leave zeros out with torch.where, or divide floats, as in x.float()",
-            )
+            "ZeroDivisionError",
+            f"{operator}: {kind} operands, and a divisor is 0",
+            remedy="leave zeros out with torch.where, or divide floats, as in x.float()",
         )
 
 
@@ -336,7 +326,7 @@ class Rectified(Rule):
         """See the base class; raises DtypeError for a boolean tensor."""
         if operands[0].dtype is dtypes.bool_:
             raise DtypeError(
-                explain(f"Boolean inputs not supported for {operator}", remedy="convert the tensor with .to(dtype)")
+                f"Boolean inputs not supported for {operator}", remedy="convert the tensor with .to(dtype)"
             )
         return super().__call__(operator, operands)
 
@@ -378,11 +368,9 @@ class FloatingOnly(Rule):
         """Raise with the message `words` unless `kind` is floating or complex."""
         if kind.category < dtypes.FLOATING:
             raise DtypeError(
-                explain(
-                    words.format(kind.legacy),
-                    f"the dtype is {kind}",
-                    remedy="convert the input first, as in x.float(), or pass dtype= where there is one",
-                )
+                words.format(kind.legacy),
+                f"the dtype is {kind}",
+                remedy="convert the input first, as in x.float(), or pass dtype= where there is one",
             )
 
 
@@ -393,7 +381,7 @@ class Places(Rule):
         """See the base class; raises DtypeError for a boolean tensor."""
         if operands[0].dtype is dtypes.bool_:
             raise DtypeError(
-                explain(f"{operator}(): does not support bool input", remedy="convert the input first, as in x.int()")
+                f"{operator}(): does not support bool input", remedy="convert the input first, as in x.int()"
             )
         return super().__call__(operator, operands)
 
@@ -414,11 +402,9 @@ class Floating(Rule):
         """Raise unless the dtype is a real floating one."""
         if kind.category != dtypes.FLOATING:
             raise UnsupportedError(
-                explain(
-                    f"\"{self.words}\" not implemented for '{kind.legacy}'",
-                    f"{operator} takes floating dtypes, got {kind}",
-                    remedy="convert the input first, as in x.float()",
-                )
+                f"\"{self.words}\" not implemented for '{kind.legacy}'",
+                f"{operator} takes floating dtypes, got {kind}",
+                remedy="convert the input first, as in x.float()",
             )
 
 

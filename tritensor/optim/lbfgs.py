@@ -182,7 +182,7 @@ class LBFGS(Declared):
         """
         if closure is None:
             words = "LBFGS.step() missing 1 required positional argument: 'closure'"
-            raise ArgumentError(explain(words, remedy="pass a function that computes the loss and calls backward"))
+            raise ArgumentError(words, remedy="pass a function that computes the loss and calls backward")
         group = self.param_groups[0]
         lr, most, tolerance = group["lr"], group["max_eval"], group["tolerance_change"]
         lr = lr.squeeze() if isinstance(lr, Tensor) else lr

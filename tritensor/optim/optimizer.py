@@ -75,7 +75,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 def no_numbers(group: dict[str, Any], error: Exception) -> ArgumentError:
     """The error for a group of whose options one is no number, in the words of Python's."""
     options = ", ".join(f"{name}={value!r}" for name, value in group.items() if name != "params")
-    return ArgumentError(explain(str(error), f"the options of the group are {options}", remedy="set them to numbers"))
+    return ArgumentError(str(error), f"the options of the group are {options}", remedy="set them to numbers")
 
 
 class Optimizer:
@@ -119,7 +119,7 @@ class Optimizer:
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if not isinstance(params, Iterable):
             words = f"'{type(params).__name__}' object is not iterable"
-            raise ArgumentError(explain(words, remedy="pass an iterable of tensors, such as model.parameters()"))
+            raise ArgumentError(words, remedy="pass an iterable of tensors, such as model.parameters()")
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "

@@ -55,11 +55,11 @@ def pair(name: str, values: Any, fits: Callable[[Any], Any]) -> tuple[Any, ...]:
             words = f"Invalid {name[:-1]} parameter at index {position}: {values[position]}"
             check_number(f"{name}[{position}]", values[position], fits, words)
     except IndexError as error:
-        raise RangeError(explain(str(error), fact, remedy=remedy)) from None
+        raise RangeError(str(error), fact, remedy=remedy) from None
     except ArgumentError:
         raise
     except (KeyError, TypeError) as error:
-        raise ArgumentError(explain(str(error), fact, remedy=remedy)) from None
+        raise ArgumentError(str(error), fact, remedy=remedy) from None
     if len(values) > 2:  # PyTorch raises this at the first step
         raise ValueError(explain("too many values to unpack (expected 2)", fact, remedy=remedy))
     return tuple(values)
@@ -331,12 +331,10 @@ class Ruled(Declared):
                 continue
             capture.failed = capture.failed or f"{type(self).__name__}.step"
             raise DeviceError(
-                explain(
-                    f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but "
-                    "param_groups' capturable is False.",
-                    "the host counts its steps, and each replay would repeat the same one",
-                    remedy=f"make it with {type(self).__name__}(..., capturable=True)",
-                )
+                f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but "
+                "param_groups' capturable is False.",
+                "the host counts its steps, and each replay would repeat the same one",
+                remedy=f"make it with {type(self).__name__}(..., capturable=True)",
             )
 
     def _launch(

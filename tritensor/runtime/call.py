@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import DtypeError, explain
+from ..errors import DtypeError
 from ..memory.array import DeviceArray
 from ..types import devices, dtypes
 
@@ -84,8 +84,6 @@ def refuse_complex(name: str, device: devices.device, values: Sequence[Any]) -> 
         kind = dtypes.of(value.dtype) if isinstance(value, DeviceArray) else value
         if isinstance(kind, dtypes.dtype) and kind.is_complex:
             raise DtypeError(
-                explain(
-                    f"{name}: complex tensors have no kernel, got {kind} on {device}",
-                    remedy="move the operands with .cpu()",
-                )
+                f"{name}: complex tensors have no kernel, got {kind} on {device}",
+                remedy="move the operands with .cpu()",
             )

@@ -22,7 +22,7 @@ from triton.runtime.jit import JITFunction
 
 from .. import settings
 from ..drivers.loading import Compiled, Target
-from ..errors import DeviceError, KernelError, explain
+from ..errors import DeviceError, KernelError
 from ..ground.locks import lock
 from ..types import dtypes
 from .binary import usage
@@ -134,10 +134,8 @@ def compile_kernel(
     """
     if not isinstance(tl.sum, JITFunction):
         raise DeviceError(
-            explain(
-                f"{name or kernel.__name__}: kernels cannot be compiled under TRITON_INTERPRET=1",
-                remedy="unset it; TRITENSOR_SIMULATE_CUDA=1 simulates without it",
-            )
+            f"{name or kernel.__name__}: kernels cannot be compiled under TRITON_INTERPRET=1",
+            remedy="unset it; TRITENSOR_SIMULATE_CUDA=1 simulates without it",
         )
     types: dict[str, Any] = {}
     values: dict[tuple[int, ...], Any] = {}
@@ -162,11 +160,9 @@ def compile_kernel(
             return triton.compile(source, GPUTarget(backend, arch, 64 if backend == "hip" else 32), options)
         except Exception as error:
             raise KernelError(
-                explain(
-                    f"{name or kernel.__name__}: kernel {kernel.__name__} does not compile for {backend} {arch}",
-                    f"argument types: {_readable(signature)}",
-                    _innermost(error),
-                )
+                f"{name or kernel.__name__}: kernel {kernel.__name__} does not compile for {backend} {arch}",
+                f"argument types: {_readable(signature)}",
+                _innermost(error),
             ) from error
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import drivers
 from ..drivers.loading import Target
-from ..errors import ArgumentError, KernelError, explain
+from ..errors import ArgumentError, KernelError
 from ..memory.array import DeviceArray
 from . import program
 from .needs_triton import needs_triton
@@ -83,11 +83,9 @@ def _three(grid: Sequence[int], kernel: Kernel, name: str | None) -> tuple[int, 
     x, y, z = (*grid, 1, 1)[:3]
     if x >= 1 << 31 or y >= 1 << 16 or z >= 1 << 16:
         raise KernelError(
-            explain(
-                f"{name or kernel.family}: CUDA error: invalid configuration argument",
-                f"a grid of {x} x {y} x {z} programs; CUDA takes at most 2147483647 x 65535 x 65535",
-                remedy="call it for parts of the tensors",
-            )
+            f"{name or kernel.family}: CUDA error: invalid configuration argument",
+            f"a grid of {x} x {y} x {z} programs; CUDA takes at most 2147483647 x 65535 x 65535",
+            remedy="call it for parts of the tensors",
         )
     return x, y, z
 
@@ -111,11 +109,9 @@ def _check_argument(name: str, label: str, value: Any) -> None:
     elif value.__class__ not in _NUMBERS and not isinstance(value, DeviceArray):
         scalar = hasattr(value, "item")
         raise ArgumentError(
-            explain(
-                f"{name}: a kernel takes int, float, tensors on its device, and tuples of these",
-                f"argument {label} is a {type(value).__module__}.{type(value).__qualname__}",
-                remedy=f"pass {label}.item(), or a tensor on the device" if scalar else f"pass {label} as one of them",
-            )
+            f"{name}: a kernel takes int, float, tensors on its device, and tuples of these",
+            f"argument {label} is a {type(value).__module__}.{type(value).__qualname__}",
+            remedy=f"pass {label}.item(), or a tensor on the device" if scalar else f"pass {label} as one of them",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from ..errors import DeviceError, explain
+from ..errors import DeviceError
 
 
 def needs_triton(module: str, name: str) -> ModuleType:
@@ -18,9 +18,7 @@ def needs_triton(module: str, name: str) -> ModuleType:
         return importlib.import_module(f".{module}", __package__)
     except ImportError as error:
         raise DeviceError(
-            explain(
-                f"{name}: running kernels needs Triton, which cannot be imported",
-                str(error),
-                remedy='pip install "tritensor[triton]" (Linux)',
-            )
+            f"{name}: running kernels needs Triton, which cannot be imported",
+            str(error),
+            remedy='pip install "tritensor[triton]" (Linux)',
         ) from error

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar, overload
 
-from ..errors import KernelError, explain
+from ..errors import KernelError
 from ..host.scalars import signed
 from ..types import dtypes
 
@@ -64,7 +64,7 @@ class _Function:
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
-            raise KernelError(explain(f"a kernel must be a function written with def, got {function!r}"))
+            raise KernelError(f"a kernel must be a function written with def, got {function!r}")
         self.function = function
         self.__name__ = name or function.__name__
         self.__doc__ = function.__doc__
@@ -78,11 +78,9 @@ class _Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise KernelError(
-            explain(
-                f"{self.__name__}: kernel code runs inside a launch only",
-                f"{self!r} was called",
-                remedy="call the operator, or launch() with a kernel",
-            )
+            f"{self.__name__}: kernel code runs inside a launch only",
+            f"{self!r} was called",
+            remedy="call the operator, or launch() with a kernel",
         )
 
     def __repr__(self) -> str:
@@ -173,11 +171,9 @@ def source_of(function: Callable[..., Any]) -> str:
         return textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError) as error:
         raise KernelError(
-            explain(
-                f"{function.__name__}: the source of a kernel function must be in a file",
-                f"{error}",
-                remedy="define it in a module, not at a prompt",
-            )
+            f"{function.__name__}: the source of a kernel function must be in a file",
+            f"{error}",
+            remedy="define it in a module, not at a prompt",
         ) from error
 
 

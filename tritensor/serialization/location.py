@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import drivers
-from ..errors import ArgumentError, TritensorError, explain
+from ..errors import ArgumentError, TritensorError
 from ..types import devices
 from .builder import StorageRecord
 from .malformed import CallersError, Malformed
@@ -66,11 +66,9 @@ def restorer(map_location: Any) -> Callable[[StorageRecord], devices.device]:
     if callable(map_location):
         return lambda record: _ask(map_location, record)
     raise ArgumentError(
-        explain(
-            f"load(): map_location must be a device, its name, a CUDA ordinal, a dict, a callable or None, not "
-            f"{type(map_location).__name__}",
-            remedy="call load(path, map_location='cpu')",
-        )
+        f"load(): map_location must be a device, its name, a CUDA ordinal, a dict, a callable or None, not "
+        f"{type(map_location).__name__}",
+        remedy="call load(path, map_location='cpu')",
     )
 
 
@@ -88,10 +86,8 @@ def _look_up(mapping: Mapping[Any, Any], location: str) -> str:
     name = _name(found)
     if name is None:
         raise CallersError from ArgumentError(
-            explain(
-                f"load(): map_location maps {location!r} to a {type(found).__name__}",
-                remedy="map it to a device or its name",
-            )
+            f"load(): map_location maps {location!r} to a {type(found).__name__}",
+            remedy="map it to a device or its name",
         )
     return name
 
@@ -105,10 +101,8 @@ def _ask(function: Callable[..., Any], record: StorageRecord) -> devices.device:
         return check_place(record.location)
     if not isinstance(answer, StorageHandle):
         raise CallersError from ArgumentError(
-            explain(
-                f"load(): map_location returned a {type(answer).__name__}",
-                remedy="return the storage it was given, storage.cuda(index), or None",
-            )
+            f"load(): map_location returned a {type(answer).__name__}",
+            remedy="return the storage it was given, storage.cuda(index), or None",
         )
     return answer.device
 

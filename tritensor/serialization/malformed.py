@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import CheckpointError, OutOfMemoryError, explain
+from ..errors import CheckpointError, OutOfMemoryError
 
 
 class Malformed(Exception):
@@ -26,7 +26,7 @@ class Malformed(Exception):
     def as_error(self, file: str) -> CheckpointError:
         """The error that the user sees: it names the file and the entry."""
         place = f"in {file}" + (f", entry {self.entry}" if self.entry else "")
-        return CheckpointError(explain(self.first, place, *self.facts, remedy=self.remedy or None))
+        return CheckpointError(self.first, place, *self.facts, remedy=self.remedy or None)
 
 
 class CallersError(Exception):

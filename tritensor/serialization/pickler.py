@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CheckpointError, explain
+from ..errors import CheckpointError
 from ..tensors import Tensor
 from ..types import devices, dtypes
 from ..types.size import Size
@@ -399,7 +399,7 @@ def _refuse(fact: str, place: Place, remedy: str = "") -> CheckpointError:
         steps.insert(0, f"[{key!r:.60}]")
     if len(steps) > 12:
         steps[6:-6] = [" ... "]
-    return CheckpointError(explain(f"save: obj{''.join(steps)} {fact}", remedy=remedy or None))
+    return CheckpointError(f"save: obj{''.join(steps)} {fact}", remedy=remedy or None)
 
 
 def _advice(value: Any) -> str:

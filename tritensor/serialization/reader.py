@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..errors import ArgumentError, explain
+from ..errors import ArgumentError
 from .checkpoint import Checkpoint, ZipCheckpoint
 from .legacy import LegacyCheckpoint
 from .location import restorer
@@ -100,11 +100,9 @@ def source_name(f: Any) -> str:
 def _check_arguments(f: Any, pickle_module: Any, mmap: bool | None) -> None:
     if pickle_module is not None:
         raise ArgumentError(
-            explain(
-                "Can not safely load weights when explicit pickle_module is specified",
-                "tritensor has one unpickler, which executes nothing",
-                remedy="leave pickle_module out",
-            )
+            "Can not safely load weights when explicit pickle_module is specified",
+            "tritensor has one unpickler, which executes nothing",
+            remedy="leave pickle_module out",
         )
     if mmap and not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")

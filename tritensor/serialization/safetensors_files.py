@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CheckpointError, DtypeError, OutOfMemoryError, explain
+from ..errors import CheckpointError, DtypeError, OutOfMemoryError
 from ..memory import copies
 from ..tensors import Tensor, wrap
 from ..types import dtypes
@@ -59,35 +59,27 @@ def save_safetensors(obj: Any, path: Any) -> None:
     """
     if not isinstance(obj, dict):
         raise CheckpointError(
-            explain(
-                f"save: a .safetensors file holds a dict of tensors, not a {type(obj).__name__}",
-                remedy="save a state_dict(), or use a name that ends in .pt",
-            )
+            f"save: a .safetensors file holds a dict of tensors, not a {type(obj).__name__}",
+            remedy="save a state_dict(), or use a name that ends in .pt",
         )
     for name, value in obj.items():
         if type(name) is not str or not isinstance(value, Tensor):
             raise CheckpointError(
-                explain(
-                    f"save: a .safetensors file holds tensors under text keys only, and obj[{name!r:.80}] is a "
-                    f"{type(value).__name__}",
-                    remedy="take it out, or use a name that ends in .pt",
-                )
+                f"save: a .safetensors file holds tensors under text keys only, and obj[{name!r:.80}] is a "
+                f"{type(value).__name__}",
+                remedy="take it out, or use a name that ends in .pt",
             )
         if name == METADATA:
             raise CheckpointError(
-                explain(
-                    f"save: a .safetensors file has no tensor named {METADATA}",
-                    "the format keeps that name for what is said about the file",
-                    remedy="give it another name, or use a file name that ends in .pt",
-                )
+                f"save: a .safetensors file has no tensor named {METADATA}",
+                "the format keeps that name for what is said about the file",
+                remedy="give it another name, or use a file name that ends in .pt",
             )
         if value.dtype.name not in CODES:
             raise DtypeError(
-                explain(
-                    f"save: .safetensors has no dtype {value.dtype.name}",
-                    f"obj[{name!r}] has it",
-                    remedy="convert it, or use a name that ends in .pt",
-                )
+                f"save: .safetensors has no dtype {value.dtype.name}",
+                f"obj[{name!r}] has it",
+                remedy="convert it, or use a name that ends in .pt",
             )
     # The widest elements first, so that every tensor is aligned to its own.
     ordered = sorted(obj.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
@@ -172,7 +164,5 @@ def _describe(path: Any, file: Any) -> dict[str, tuple[dtypes.dtype, tuple[int, 
 
 def _damaged(path: Any, fact: str) -> CheckpointError:
     return CheckpointError(
-        explain(
-            "not a safetensors file that can be read", f"in {os.fsdecode(path)}", fact[:200], remedy="fetch it again"
-        )
+        "not a safetensors file that can be read", f"in {os.fsdecode(path)}", fact[:200], remedy="fetch it again"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CheckpointError, explain
+from ..errors import CheckpointError
 from ..tensors import Tensor, blank
 from ..types.devices import cpu, device
 from ..types.dtypes import dtype
@@ -58,10 +58,8 @@ def load_into(model: Any, f: Any, *, strict: bool = True) -> Any:
                 state = checkpoint.read_object(builder)
             if not isinstance(state, dict) or any(type(key) is not str for key in state):
                 raise CheckpointError(
-                    explain(
-                        f"load_into: {source.name} holds a {type(state).__name__} and no state dict",
-                        remedy="load() it, and give load_state_dict() the part that is one",
-                    )
+                    f"load_into: {source.name} holds a {type(state).__name__} and no state dict",
+                    remedy="load() it, and give load_state_dict() the part that is one",
                 )
             records = list(builder.storages.values())
             with source.showing(2 * sum(record.nbytes for record in records)):

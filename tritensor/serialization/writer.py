@@ -6,7 +6,7 @@ import io
 import os
 from typing import Any
 
-from ..errors import ArgumentError, explain
+from ..errors import ArgumentError
 from .archive_writer import ALIGNMENT, ArchiveWriter
 from .atomic import atomic_file
 from .builder import Builder
@@ -51,11 +51,9 @@ def save(obj: Any, f: Any) -> None:
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not hasattr(f, "write"):
         raise ArgumentError(
-            explain(
-                "expected 'f' to be string, path, or a file-like object with a 'write' attribute",
-                f"got {type(f).__name__}",
-                remedy="save(obj, 'model.pt')",
-            )
+            "expected 'f' to be string, path, or a file-like object with a 'write' attribute",
+            f"got {type(f).__name__}",
+            remedy="save(obj, 'model.pt')",
         )
     if is_safetensors_name(f):
         save_safetensors(obj, f)

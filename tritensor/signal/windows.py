@@ -50,7 +50,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
     if not isinstance(a, Iterable):
-        raise ArgumentError(explain("Coefficients must be a list/tuple", f"a is {a!r}"))
+        raise ArgumentError("Coefficients must be a list/tuple", f"a is {a!r}")
     weights = [float(weight) for weight in a]
     if not weights:
         raise ValueError("Coefficients cannot be empty")

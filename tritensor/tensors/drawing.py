@@ -108,7 +108,7 @@ def plot(output: Any, params: Any = None, *, saved: bool = False) -> Graph:
     """
     if not any(value.requires_grad for value in tensors_in(output)):
         fact = f"plot: no tensor of the output (a {type(output).__name__}) requires a gradient, so there is no graph"
-        raise AutogradError(explain(fact, remedy="compute it from parameters that require one, outside of no_grad"))
+        raise AutogradError(fact, remedy="compute it from parameters that require one, outside of no_grad")
     names = {id(value): name for name, value in dict(params or {}).items()}
     graph, numbers, waiting = Graph(), dict[int, int](), list[Any]()
 

@@ -12,7 +12,7 @@ from numpy import ndarray
 from .. import autograd
 from ..autograd import leaves, tape
 from ..autograd.graph import GraphNode, shown
-from ..errors import ArgumentError, AutogradError, DtypeError, explain, warn
+from ..errors import ArgumentError, AutogradError, DtypeError, warn
 from ..ground.arguments import check_flag
 from ..memory.lifted import Lifted
 from ..types import dtypes
@@ -80,7 +80,7 @@ class History:
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise AutogradError(explain("requires_grad must be a bool", f"got {value!r}"))
+            raise AutogradError("requires_grad must be a bool", f"got {value!r}")
         self._require(value, 5)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -92,18 +92,14 @@ class History:
     def _require(self, value: bool, references: int) -> None:
         if value and self.dtype.category < dtypes.FLOATING:
             raise DtypeError(
-                explain(
-                    "only Tensors of floating point and complex dtype can require gradients",
-                    f"the tensor has dtype {self.dtype}",
-                    remedy="convert it with .to(dtype)",
-                )
+                "only Tensors of floating point and complex dtype can require gradients",
+                f"the tensor has dtype {self.dtype}",
+                remedy="convert it with .to(dtype)",
             )
         if not value and self._node is not None:
             raise AutogradError(
-                explain(
-                    "you can only change requires_grad flags of leaf variables.",
-                    remedy="take x.detach() for a tensor that is not part of the graph",
-                )
+                "you can only change requires_grad flags of leaf variables.",
+                remedy="take x.detach() for a tensor that is not part of the graph",
             )
         if self._origin is not None:
             self._own = value
@@ -136,11 +132,9 @@ class History:
                 )
             if value.device != self.device:
                 raise AutogradError(
-                    explain(
-                        f"assigned grad has data located on a different device: {value.device}, the tensor is on "
-                        f"{self.device}",
-                        remedy=f"move the gradient with .to({str(self.device)!r})",
-                    )
+                    f"assigned grad has data located on a different device: {value.device}, the tensor is on "
+                    f"{self.device}",
+                    remedy=f"move the gradient with .to({str(self.device)!r})",
                 )
             if value.shape != self.shape:
                 raise AutogradError(
@@ -219,7 +213,7 @@ class History:
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> autograd.Handle:
         """Call `hook(gradient)` with the tensor's gradient; a tensor that it returns replaces the gradient."""
         if not self._needs:
-            raise AutogradError(explain("cannot register a hook on a tensor that doesn't require gradient"))
+            raise AutogradError("cannot register a hook on a tensor that doesn't require gradient")
         edge = self._edge()
         if edge is self:
             if self._hooks is None:

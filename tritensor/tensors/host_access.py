@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ArgumentError, AutogradError, DtypeError, ExchangeError, ShapeError, explain
+from ..errors import ArgumentError, AutogradError, DtypeError, ExchangeError, ShapeError
 from ..host.scalars import converted
 from ..memory.array import DeviceArray
 from ..memory.copies import to_host
@@ -67,15 +67,11 @@ class HostAccess:
             return self.detach()._to_host()
         if self.is_cuda:
             raise ArgumentError(
-                explain(
-                    f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
-                    "host memory first."
-                )
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
+                "host memory first."
             )
         if self._needs:
-            raise AutogradError(
-                explain("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-            )
+            raise AutogradError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._host_array()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -116,17 +112,15 @@ class HostAccess:
     def __bool__(self) -> bool:
         if isinstance(self._data, Batched):
             raise ShapeError(
-                explain(
-                    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
-                    "don't support that yet",
-                    "the condition differs from sample to sample",
-                    remedy="choose between two results with torch.where",
-                )
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+                "don't support that yet",
+                "the condition differs from sample to sample",
+                remedy="choose between two results with torch.where",
             )
         if self.numel() != 1:
             count = "more than one value" if self.numel() else "no values"
             raise ShapeError(
-                explain(f"Boolean value of Tensor with {count} is ambiguous", remedy="reduce it with .any() or .all()")
+                f"Boolean value of Tensor with {count} is ambiguous", remedy="reduce it with .any() or .all()"
             )
         return bool(self.item())
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import leaves
-from ..errors import AutogradError, RangeError, explain
+from ..errors import AutogradError, RangeError
 from ..ground.public import methods_of, public
 from ..memory.array import DeviceArray
 from ..memory.foreign import shared
@@ -134,7 +134,7 @@ class Tensor(HostAccess, History):
         rank = max(self.ndim, 1)
         if not -rank <= dim < rank:
             raise RangeError(
-                explain(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
             )
         return dim % rank
 
@@ -228,11 +228,9 @@ class Tensor(HostAccess, History):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self._node is not None:
             raise AutogradError(
-                explain(
-                    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                    "protocol at the moment.",
-                    remedy="copy x.detach().clone()",
-                )
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment.",
+                remedy="copy x.detach().clone()",
             )
         data = self._data if self.is_cuda else self._host_array()
         copied = memo[id(self)] = blank(self.__class__, copy_with_storage(data, memo))

@@ -7,7 +7,7 @@ import threading
 from contextvars import ContextVar
 from typing import Any
 
-from ..errors import ArgumentError, DeviceError, explain
+from ..errors import ArgumentError, DeviceError
 from ..ground.locks import lock
 from ..ground.public import public
 
@@ -47,7 +47,7 @@ class device:
         if type is self:
             return
         if isinstance(type, bool) or not isinstance(type, (str, int)):
-            raise ArgumentError(explain(f"device(): argument 'type' must be str or int, not {type.__class__.__name__}"))
+            raise ArgumentError(f"device(): argument 'type' must be str or int, not {type.__class__.__name__}")
         if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
             raise ArgumentError(f"device(): argument 'index' must be int, not {index.__class__.__name__}")
         kind, found = ("cuda", type) if isinstance(type, int) else _parse(type)
@@ -89,15 +89,13 @@ def _parse(text: str) -> tuple[str, int | None]:
     kind = text.split(":", 1)[0]
     if kind not in ("cpu", "cuda"):
         raise DeviceError(
-            explain(
-                f"Expected one of cpu, cuda device type at start of device string: {kind}",
-                f"got {text!r}",
-                remedy="write 'cpu', 'cuda' or 'cuda:1', in lower case",
-            )
+            f"Expected one of cpu, cuda device type at start of device string: {kind}",
+            f"got {text!r}",
+            remedy="write 'cpu', 'cuda' or 'cuda:1', in lower case",
         )
     match = _FORM.fullmatch(text)
     if match is None:
-        raise DeviceError(explain(f"Invalid device string: '{text}'", remedy="write 'cpu', 'cuda' or 'cuda:1'"))
+        raise DeviceError(f"Invalid device string: '{text}'", remedy="write 'cpu', 'cuda' or 'cuda:1'")
     return kind, None if match[2] is None else int(match[2])
 
 
@@ -176,9 +174,9 @@ def ordinal(place: Any) -> int:
         return _current.get()
     if isinstance(place, int) and not isinstance(place, bool):
         if place < 0:
-            raise DeviceError(explain("CUDA error: invalid device ordinal", f"got {place}"))
+            raise DeviceError("CUDA error: invalid device ordinal", f"got {place}")
         return place
     found = device(place)
     if found.type != "cuda":
-        raise DeviceError(explain(f"Expected a cuda device, but got: {found}"))
+        raise DeviceError(f"Expected a cuda device, but got: {found}")
     return _current.get() if found.index is None else found.index

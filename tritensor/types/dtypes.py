@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from .. import settings
-from ..errors import ArgumentError, DtypeError, explain
+from ..errors import ArgumentError, DtypeError
 from ..ground.public import public, publish
 
 __all__ = ["dtype", "finfo", "get_default_dtype", "iinfo", "promote_types", "set_default_dtype"]
@@ -172,7 +172,7 @@ def of(numpy_dtype: Any) -> dtype:
     if found is None:
         supported = ", ".join(entry.name for entry in ALL)
         raise ArgumentError(
-            explain(f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}.")
+            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}."
         )
     return found
 
@@ -238,11 +238,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     refused = type1 is not type2 and type1.category == type2.category and {type1, type2} & WIDE
     if found is None or refused:
         raise DtypeError(
-            explain(
-                f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {type1} and "
-                f"{type2}",
-                remedy="convert one of them first, as in x.to(tritensor.int64)",
-            )
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {type1} and {type2}",
+            remedy="convert one of them first, as in x.to(tritensor.int64)",
         )
     return found
 
@@ -270,7 +267,7 @@ def set_default_dtype(d: dtype) -> None:
     """
     global _default
     if not isinstance(d, dtype) or not d.is_floating_point:
-        raise ArgumentError(explain("only floating-point types are supported as the default type", f"got {d!r}"))
+        raise ArgumentError("only floating-point types are supported as the default type", f"got {d!r}")
     _default = d
     settings.changed()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..errors import ArgumentError, ShapeError, explain
+from ..errors import ArgumentError, ShapeError
 from ..ground.public import public, publish
 from . import layout
 
@@ -91,11 +91,11 @@ def strides_of(call: str, format: Any, shape: Shape, strides: Strides | None = N
     order = _ORDERS.get(format)
     if order is None:
         if strides is None:
-            raise ShapeError(explain("unsupported memory format Preserve", f"{call}() copies no tensor"))
+            raise ShapeError("unsupported memory format Preserve", f"{call}() copies no tensor")
         return preserved(shape, strides)
     if len(order) != len(shape):
         raise ShapeError(
-            explain(f"required rank {len(order)} tensor to use {format.name} format", f"the shape is {list(shape)}")
+            f"required rank {len(order)} tensor to use {format.name} format", f"the shape is {list(shape)}"
         )
     return packed(shape, order)
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from ..errors import ArgumentError, RangeError, ShapeError, explain
+from ..errors import ArgumentError, RangeError, ShapeError
 from ..ground.arguments import whole
 from .size import check_extents, check_rank
 
@@ -87,7 +87,7 @@ def integers(call: str, name: str, values: tuple[Any, ...], named: Any = None) -
     else:
         wrong = given
     words = f"{call}(): argument '{name}' must be tuple of ints, not {type(wrong).__name__}"
-    raise ArgumentError(explain(words, f"got {given!r}"))
+    raise ArgumentError(words, f"got {given!r}")
 
 
 def check_shape(call: str, name: str, values: tuple[Any, ...], named: Any = None) -> Shape:
@@ -123,7 +123,7 @@ def normalize_dim(dim: int, ndim: int) -> int:
 
 
 def _no_integer(what: str, value: Any) -> ArgumentError:
-    return ArgumentError(explain(f"{what} must be an int, not {type(value).__name__}"))
+    return ArgumentError(f"{what} must be an int, not {type(value).__name__}")
 
 
 def _no_dimension(dim: Any, place: int, extent: int) -> Exception:
@@ -177,7 +177,7 @@ def permutation(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
         )
     order = tuple(normalize_dim(dim, ndim) for dim in dims)
     if len(set(order)) != ndim:
-        raise ShapeError(explain("permute(): duplicate dims are not allowed.", f"got {tuple(dims)}"))
+        raise ShapeError("permute(): duplicate dims are not allowed.", f"got {tuple(dims)}")
     return order
 
 
@@ -221,11 +221,9 @@ def _broadcast_pair(first: Shape, second: Shape) -> Shape:
     for dim in range(rank - 1, -1, -1):
         if a[dim] != b[dim] and a[dim] != 1 and b[dim] != 1:
             raise ShapeError(
-                explain(
-                    f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at non-singleton "
-                    f"dimension {dim}",
-                    f"the shapes are {first} and {second}",
-                )
+                f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at non-singleton "
+                f"dimension {dim}",
+                f"the shapes are {first} and {second}",
             )
     return tuple([y if x == 1 else x for x, y in zip(a, b, strict=True)])
 
@@ -273,7 +271,7 @@ def infer_shape(shape: Sequence[int], size: int) -> Shape:
     for dim, extent in enumerate(shape):
         if extent == -1:
             if missing >= 0:
-                raise ShapeError(explain("only one dimension can be inferred", f"the shape is {list(shape)}"))
+                raise ShapeError("only one dimension can be inferred", f"the shape is {list(shape)}")
             missing = dim
         elif extent < 0:
             raise ShapeError(f"invalid shape dimension {extent} at index {dim} of shape {list(shape)}")
@@ -320,11 +318,9 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape) -> Strides:
             position -= 1
         if new != old:
             raise NotViewable(
-                explain(
-                    "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                    "across two contiguous subspaces). Use .reshape(...) instead.",
-                    f"the shape is {shape} with strides {strides}, asked for {target}",
-                )
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                "across two contiguous subspaces). Use .reshape(...) instead.",
+                f"the shape is {shape} with strides {strides}, asked for {target}",
             )
         if dim:
             inner = strides[dim - 1]
@@ -375,11 +371,8 @@ def index(shape: Shape, strides: Strides, offset: int, key: Any) -> tuple[Shape,
     if indexed > len(shape):
         if not shape:
             raise RangeError(
-                explain(
-                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a "
-                    "number",
-                    f"the index is {key!r}",
-                )
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number",
+                f"the index is {key!r}",
             )
         raise RangeError(f"too many indices for tensor of dimension {len(shape)}")
     sizes: list[int] = []

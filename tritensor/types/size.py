@@ -10,7 +10,7 @@ from math import prod
 from operator import index
 from typing import Any, SupportsIndex, overload
 
-from ..errors import ArgumentError, ShapeError, explain
+from ..errors import ArgumentError, ShapeError
 from ..ground.public import public
 
 
@@ -86,11 +86,9 @@ def check_rank(rank: int) -> None:
     """
     if rank > MOST_DIMS:
         raise ShapeError(
-            explain(
-                f"a tensor has at most {MOST_DIMS} dimensions, got {rank}",
-                "NumPy, which computes on the CPU, has this limit, and tensors on devices are copied to it",
-                remedy="merge dimensions with flatten(), or drop those of size 1 with squeeze()",
-            )
+            f"a tensor has at most {MOST_DIMS} dimensions, got {rank}",
+            "NumPy, which computes on the CPU, has this limit, and tensors on devices are copied to it",
+            remedy="merge dimensions with flatten(), or drop those of size 1 with squeeze()",
         )
 
 
@@ -111,17 +109,13 @@ def check_extents(shape: Sequence[int], itemsize: int = 16, words: str = "") -> 
     for position, size in enumerate(shape):
         if size >= 1 << 63 and not words:
             raise ArgumentError(
-                explain(
-                    f"argument 'size' failed to unpack the object at pos {position + 1} with error \"Overflow when "
-                    'unpacking long long"',
-                    f"the sizes are {list(shape)}",
-                )
+                f"argument 'size' failed to unpack the object at pos {position + 1} with error \"Overflow when "
+                'unpacking long long"',
+                f"the sizes are {list(shape)}",
             )
     count = prod([size for size in shape if size])
     if count * itemsize >= 1 << 63:
         raise ShapeError(
-            explain(
-                words or f"Storage size calculation overflowed with sizes={list(shape)}",
-                f"a tensor of shape {list(shape)} would have {count:.2g} elements; it has fewer than 2**63 bytes",
-            )
+            words or f"Storage size calculation overflowed with sizes={list(shape)}",
+            f"a tensor of shape {list(shape)} would have {count:.2g} elements; it has fewer than 2**63 bytes",
         )

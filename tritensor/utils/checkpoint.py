@@ -9,7 +9,7 @@ from typing import Any
 from ..autograd import backward, enable_grad, precision
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, Slot, next_age, record
-from ..errors import AutogradError, explain, warn
+from ..errors import AutogradError, warn
 from ..operators import generators
 from ..operators.function import Function
 from ..tensors import Tensor, tensors_in
@@ -114,13 +114,11 @@ class _Frame:
         facts = _facts(nodes)
         if len(nodes) != self.count or len(facts) != len(self.facts):
             raise CheckpointError(
-                explain(
-                    "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                    f"recomputation.\nNumber of tensors saved during forward: {len(self.facts)}\nNumber of tensors "
-                    f"saved during recomputation: {len(facts)}.",
-                    f"{self.count} operators were recorded at first, then {len(nodes)}",
-                    remedy="let the function compute the same whenever it is called",
-                )
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.facts)}\nNumber of tensors "
+                f"saved during recomputation: {len(facts)}.",
+                f"{self.count} operators were recorded at first, then {len(nodes)}",
+                remedy="let the function compute the same whenever it is called",
             )
         differ = [
             f"tensor at position {place}:\nsaved metadata: {was}\nrecomputed metadata: {now}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...errors import ArgumentError, explain
+from ...errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def card(name: str) -> Card:
     found = CARDS.get(name.lower())
     if found is None:
         raise ArgumentError(
-            explain(f"profile: no card is called {name!r}", remedy=f"name one of {', '.join(CARDS)}"),
+            f"profile: no card is called {name!r}",
+            remedy=f"name one of {', '.join(CARDS)}",
         )
     return found

@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import drivers, settings
 from ...drivers.ptx.counters import Counters
-from ...errors import ArgumentError, DeviceError, explain
+from ...errors import ArgumentError, DeviceError
 from . import report
 from .cards import card as card_of
 from .launches import Launch
@@ -60,20 +60,16 @@ class profile:
         self._driver = drivers.require()
         if not hasattr(self._driver, "recorder"):
             raise DeviceError(
-                explain(
-                    "profile: only a simulated device that runs compiled kernels counts what they do",
-                    f"the device is {self._driver.kind}",
-                    remedy="with tritensor.cuda.simulate(compiled=True): ..., or TRITENSOR_SIMULATE_COMPILED=1",
-                )
+                "profile: only a simulated device that runs compiled kernels counts what they do",
+                f"the device is {self._driver.kind}",
+                remedy="with tritensor.cuda.simulate(compiled=True): ..., or TRITENSOR_SIMULATE_COMPILED=1",
             )
         named, target = self.card, self._driver.target(0)
         if target != ("cuda", 10 * named.capability[0] + named.capability[1]):
             raise DeviceError(
-                explain(
-                    f"profile: kernels of the simulated device are compiled for {target[0]} {target[1]}",
-                    f"card={named.name!r} has compute capability {named.capability[0]}.{named.capability[1]}",
-                    remedy=f"with tritensor.cuda.simulate(compiled=True, capability={named.capability}): ...",
-                )
+                f"profile: kernels of the simulated device are compiled for {target[0]} {target[1]}",
+                f"card={named.name!r} has compute capability {named.capability[0]}.{named.capability[1]}",
+                remedy=f"with tritensor.cuda.simulate(compiled=True, capability={named.capability}): ...",
             )
         # grids are as on that card
         figures = {"multi_processor_count": named.multiprocessors, "L2_cache_size": named.l2_size}

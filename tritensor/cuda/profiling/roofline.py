@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import DeviceError, explain
+from ...errors import DeviceError
 
 OURS, THEIRS, GROUND = "#2563eb", "#9ca3af", "#374151"
 
@@ -33,7 +33,7 @@ def draw(
     try:
         import matplotlib
     except ImportError as error:
-        raise DeviceError(explain("a roofline is drawn by matplotlib", remedy="pip install matplotlib")) from error
+        raise DeviceError("a roofline is drawn by matplotlib", remedy="pip install matplotlib") from error
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 

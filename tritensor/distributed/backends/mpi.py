@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import no_grad
-from ...errors import DistError, DtypeError, explain
+from ...errors import DistError, DtypeError
 from ...memory import copies
 from ...memory.array import DeviceArray
 from ...operators.inplace import write
@@ -234,10 +234,8 @@ def check_reduction(operator: str, x: Tensor, op: ReduceOp) -> None:
         raise DtypeError(f"Cannot use ReduceOp.{op.name} with {x.dtype} tensors; it is for integers and booleans")
     if not floating and op is ReduceOp.AVG:
         raise DtypeError(
-            explain(
-                f"{operator} does not support AVG on {x.dtype} tensors",
-                remedy="convert to a floating dtype, or use SUM and divide",
-            )
+            f"{operator} does not support AVG on {x.dtype} tensors",
+            remedy="convert to a floating dtype, or use SUM and divide",
         )
 
 
@@ -261,11 +259,9 @@ def _load(timeout: float) -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: there is no MPI library for it to load
         raise DistError(
-            explain(
-                "Distributed package doesn't have MPI built in",
-                f"{type(error).__name__}: {error}",
-                remedy='install it with: pip install "tritensor[mpi]"',
-            )
+            "Distributed package doesn't have MPI built in",
+            f"{type(error).__name__}: {error}",
+            remedy='install it with: pip install "tritensor[mpi]"',
         ) from error
     finally:
         if waits:
@@ -290,8 +286,6 @@ def _check_launch(size: int) -> None:
     wanted = os.environ.get("WORLD_SIZE", "1")
     if size == 1 and wanted.isdecimal() and int(wanted) > 1:
         raise DistError(
-            explain(
-                f"WORLD_SIZE is {wanted}, but MPI knows of this process alone",
-                remedy=f"start the program with: mpiexec -n {wanted} python ...",
-            )
+            f"WORLD_SIZE is {wanted}, but MPI knows of this process alone",
+            remedy=f"start the program with: mpiexec -n {wanted} python ...",
         )

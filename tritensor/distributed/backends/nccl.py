@@ -15,7 +15,7 @@ from ... import cuda
 from ...autograd.mode import no_grad
 from ...drivers import active
 from ...drivers.streams import Event, Stream
-from ...errors import DeviceMismatchError, DistError, DtypeError, explain
+from ...errors import DeviceMismatchError, DistError, DtypeError
 from ...functional.creation.creation import empty
 from ...memory import copies
 from ...operators.inplace import write
@@ -80,11 +80,9 @@ class NcclBackend(MpiBackend):
         driver = active()
         if driver is None or driver.lacks_nccl:
             raise DistError(
-                explain(
-                    "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
-                    "" if driver is None else driver.lacks_nccl,
-                    remedy='use the backend "mpi", which carries tensors of any device',
-                )
+                "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+                "" if driver is None else driver.lacks_nccl,
+                remedy='use the backend "mpi", which carries tensors of any device',
             )
         self.nccl = _load()
         super().__init__(timeout)
@@ -106,18 +104,14 @@ class NcclBackend(MpiBackend):
         """The elements on our device, contiguous: the tensor itself if it is that, else a copy."""
         if not x.is_cuda:
             raise DistError(
-                explain(
-                    f"No backend type associated with device type {x.device.type}",
-                    remedy='move the tensor to the GPU, or use the backend "mpi"',
-                )
+                f"No backend type associated with device type {x.device.type}",
+                remedy='move the tensor to the GPU, or use the backend "mpi"',
             )
         if x.device != self.device:
             raise DeviceMismatchError(
-                explain(
-                    f"Expected all tensors to be on the same device, but the group is on {self.device} and the tensor "
-                    f"on {x.device}",
-                    remedy="call cuda.set_device(...) before init_process_group",
-                )
+                f"Expected all tensors to be on the same device, but the group is on {self.device} and the tensor "
+                f"on {x.device}",
+                remedy="call cuda.set_device(...) before init_process_group",
             )
         with no_grad():
             return x.detach().contiguous()
@@ -135,7 +129,7 @@ class NcclBackend(MpiBackend):
             with no_grad():
                 dense = dense.float()  # half precision is summed in single precision and rounded once
         elif (kind.kind, kind.itemsize) not in _CARRIED:
-            raise DtypeError(explain(f"nccl does not reduce {x.dtype} tensors", remedy="convert to another dtype"))
+            raise DtypeError(f"nccl does not reduce {x.dtype} tensors", remedy="convert to another dtype")
         return dense, getattr(self.nccl, name)
 
     def _start(
@@ -226,10 +220,8 @@ def _load() -> Any:
         import nccl.core as binding
     except ImportError as error:
         raise DistError(
-            explain(
-                "Distributed package doesn't have NCCL built in",
-                f"{type(error).__name__}: {error}",
-                remedy='install it with: pip install "tritensor[nccl]"; or use the backend "mpi"',
-            )
+            "Distributed package doesn't have NCCL built in",
+            f"{type(error).__name__}: {error}",
+            remedy='install it with: pip install "tritensor[nccl]"; or use the backend "mpi"',
         ) from error
     return binding

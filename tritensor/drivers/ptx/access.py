@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import KernelError, explain
+from ...errors import KernelError
 from .memory import WORDS
 from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
 from .state import Machine, Mask
@@ -23,9 +23,7 @@ def _space(i: Instruction) -> str:
     for part in i.parts[1:]:
         if part.split("::")[0] in ("global", "shared", "local", "param"):
             return part.split("::")[0]
-    raise KernelError(
-        explain(f"an address without its space: {i.name}", "cvta and generic addresses are not supported")
-    )
+    raise KernelError(f"an address without its space: {i.name}", "cvta and generic addresses are not supported")
 
 
 def _registers(operand: Operand) -> tuple[Operand, ...]:
@@ -115,7 +113,7 @@ def _atomic(i: Instruction, kernel: Kernel) -> Step:
     where = place(i.operands[returns], 64 if space == "global" else 32)
     groups = [_registers(operand) for operand in i.operands[1 + returns :]]
     if packed or len(groups[0]) > 1:
-        raise KernelError(explain(f"{kernel.name}: the simulated device does not know the instruction {i.name}"))
+        raise KernelError(f"{kernel.name}: the simulated device does not know the instruction {i.name}")
     reads = [source(group[0], kind) for group in groups]
     write = target(i.operands[0], kind) if returns else None
 
@@ -304,7 +302,7 @@ def _vote(i: Instruction, kernel: Kernel) -> Step:
     if i.parts[0] == "vote":
         operand = i.operands[1]
         if isinstance(operand, Name):
-            raise KernelError(explain(f"{kernel.name}: the simulated device does not know {i.name} of {operand.text}"))
+            raise KernelError(f"{kernel.name}: the simulated device does not know {i.name} of {operand.text}")
         holds = source(operand, TYPES["pred"])
     write = target(i.operands[0], TYPES["b32" if mode in ("ballot", "b32") else "pred"])
     powers = np.uint32(1) << np.arange(32, dtype=np.uint32)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import KernelError, TritensorError, explain
+from ...errors import KernelError, TritensorError
 from .memory import Constants, Local, Memory, Shared
 from .parse import Block, Immediate, Instruction, Kernel, Name, Register, Vector
 from .state import Machine, Mask
@@ -217,7 +217,7 @@ def _waits(i: Instruction, kernel: Kernel, following: int) -> End:
     numbers = [operand.bits for operand in i.operands if isinstance(operand, Immediate)]
     barrier, count = (*numbers, 0, 0)[:2]
     if len(numbers) < len(i.operands) or i.name.split(".")[1] != "sync":
-        raise KernelError(explain(f"{kernel.name}: a barrier that the simulated device does not know", i.name))
+        raise KernelError(f"{kernel.name}: a barrier that the simulated device does not know", i.name)
     return _split(i, lambda m, mask: m.park(barrier, count, following, mask), _falls(following))
 
 
@@ -263,9 +263,7 @@ def run(
     from . import access, arithmetic, bits, conversions, hopper, matrices, tiles  # noqa: F401  these fill the table of instructions
 
     if len(values) != len(kernel.parameters):
-        raise KernelError(
-            explain(f"{kernel.name}: takes {len(kernel.parameters)} parameters, and was passed {len(values)}")
-        )
+        raise KernelError(f"{kernel.name}: takes {len(kernel.parameters)} parameters, and was passed {len(values)}")
     chunk = max(1, min(_LANES // kernel.threads, _SHARED // max(kernel.static_shared + shared, 1)))
     blocks = np.arange(math.prod(grid)) if numbers is None else numbers
     constants = Constants(kernel, memory)

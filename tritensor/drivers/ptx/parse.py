@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ...errors import KernelError, explain
+from ...errors import KernelError
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def parse(text: str) -> Kernel:
     code = text.split("\n\t.section", 1)[0]
     found = re.search(r"\.entry\s+([\w$]+)\s*\((.*?)\)(.*)", code, re.DOTALL)
     if found is None:
-        raise KernelError(explain("the compiled code holds no kernel", "its PTX has no .entry"))
+        raise KernelError("the compiled code holds no kernel", "its PTX has no .entry")
     kernel = Kernel(found[1])
     for kind, name in re.findall(r"\.param\s+\.(\w+)[^,\n]*?([\w$]+)(?=,|\s*$|\s*\n)", _uncommented(found[2])):
         kernel.parameters.append((name, _SIZES[kind]))
@@ -224,7 +224,7 @@ class _Body:
     def _call(self, results: str | None, name: str, inputs: str | None) -> None:
         """Put the statements of a function in the place of its call."""
         if name not in self.functions:
-            raise KernelError(explain(f"{self.kernel.name}: calls {name}, which a simulated device does not have"))
+            raise KernelError(f"{self.kernel.name}: calls {name}, which a simulated device does not have")
         returned, parameters, text = self.functions[name]
         given, wanted = (list(map(self._operand, _split(part or ""))) for part in (inputs, results))
         before, self.inlined = self.inlined, f"#{self.opened + 1}"
@@ -286,7 +286,7 @@ class _Body:
     def _instruction(self, statement: str) -> None:
         found = _STATEMENT.fullmatch(statement)
         if found is None:
-            raise KernelError(explain(f"{self.kernel.name}: PTX that cannot be read", statement))
+            raise KernelError(f"{self.kernel.name}: PTX that cannot be read", statement)
         negated, guard, name, rest = found.groups()
         parts = tuple(name.split("."))
         operands = tuple(self._operand(text) for text in _split(rest))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import KernelError, explain
+from ...errors import KernelError
 from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Register
 from .state import WARP, Machine, Mask
 from .values import TYPES, Type, bits_of, perturb
@@ -46,11 +46,9 @@ def build(i: Instruction, kernel: Kernel) -> Step:
 def unknown(i: Instruction, kernel: Kernel) -> KernelError:
     """The error for an instruction that is not in the table."""
     return KernelError(
-        explain(
-            f"{kernel.name}: the simulated device does not know the instruction {i.name}",
-            f"at {kernel.place(i.where)}",
-            remedy="interpret the kernel: simulate(compiled=False)",
-        )
+        f"{kernel.name}: the simulated device does not know the instruction {i.name}",
+        f"at {kernel.place(i.where)}",
+        remedy="interpret the kernel: simulate(compiled=False)",
     )
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...autograd.mode import no_grad
-from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
+from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
 from ...kernels.attention.family import attention, attention_weights, composed
@@ -124,36 +124,30 @@ def _check_operands(name: str, query: Tensor, key: Tensor, value: Tensor, mask: 
 
     if not query.dtype is key.dtype is value.dtype:
         fact = "Expected query, key, and value to have the same dtype, but got "
-        raise DtypeError(explain(fact + listed("dtype", lambda x: c_name(x.dtype)), remedy="convert with .to(dtype)"))
+        raise DtypeError(fact + listed("dtype", lambda x: c_name(x.dtype)), remedy="convert with .to(dtype)")
     if not query.device is key.device is value.device:
         fact = "Expected query, key, and value to have the same device type, but got "
-        raise DeviceMismatchError(explain(fact + listed("device", lambda x: x.device), remedy="move with .to(device)"))
+        raise DeviceMismatchError(fact + listed("device", lambda x: x.device), remedy="move with .to(device)")
     if min(x.ndim for x in operands.values()) < 2:
         fact = "Expected query, key, and value to all be  at least 2 dimensional, but got "
         raise ShapeError(fact + listed("dim", lambda x: x.ndim))
     if query.dtype.is_complex:
         raise UnsupportedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{query.dtype.legacy}'")
     if not query.dtype.is_floating_point:
-        raise DtypeError(
-            explain(f"expected scalar type Float but found {query.dtype.legacy}", remedy="convert with .float()")
-        )
+        raise DtypeError(f"expected scalar type Float but found {query.dtype.legacy}", remedy="convert with .float()")
     if mask is None:
         return
     check_tensor(name, "attn_mask", 4, mask)
     if mask.dtype not in (bool_, float32, query.dtype):
         raise DtypeError(
-            explain(
-                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-                f"{c_name(mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead.",
-                remedy="convert with .to(query.dtype)",
-            )
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{c_name(mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead.",
+            remedy="convert with .to(query.dtype)",
         )
     if mask.device is not query.device:
         raise DeviceMismatchError(
-            explain(
-                f"Tensor on device {mask.device} is not on the expected device {query.device}!",
-                remedy="move attn_mask with .to(query.device)",
-            )
+            f"Tensor on device {mask.device} is not on the expected device {query.device}!",
+            remedy="move attn_mask with .to(query.device)",
         )
 
 
@@ -166,11 +160,9 @@ def _grouped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> 
     for each in (few, some):
         if heads % each if each else heads:
             raise ShapeError(
-                explain(
-                    "Number of heads in key and value must divide the number of heads in query",
-                    f"query has {heads} heads, key {few}, value {some}",
-                    remedy="repeat the heads of key and value, or pass numbers that divide",
-                )
+                "Number of heads in key and value must divide the number of heads in query",
+                f"query has {heads} heads, key {few}, value {some}",
+                remedy="repeat the heads of key and value, or pass numbers that divide",
             )
     if few != some:
         key, value = key.repeat_interleave(heads // few, -3), value.repeat_interleave(heads // some, -3)
@@ -202,10 +194,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     common = result_type(x1, x2)
     if not common.is_floating_point:
         raise DtypeError(
-            explain(
-                f"expected common dtype to be floating point, yet common dtype is {common.legacy}",
-                remedy="convert a tensor first, as in x1.float()",
-            )
+            f"expected common dtype to be floating point, yet common dtype is {common.legacy}",
+            remedy="convert a tensor first, as in x1.float()",
         )
     shape = layout.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
     units = []
@@ -236,8 +226,8 @@ def is_fused(on_device: bool, fits: bool, differentiates_mask: bool) -> bool:
     remedy = "enable math as well, with sdpa_kernel([SDPBackend.MATH, ...])"
     if not fused:
         fact = "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both "
-        raise DeviceError(explain(fact + "the math kernel and the fused kernels.", remedy=remedy))
+        raise DeviceError(fact + "the math kernel and the fused kernels.", remedy=remedy)
     if not fits or differentiates_mask:
         why = "a mask that requires a gradient" if differentiates_mask else "keys or values wider than 256"
-        raise DeviceError(explain("No available kernel. Aborting execution.", f"not by blocks: {why}", remedy=remedy))
+        raise DeviceError("No available kernel. Aborting execution.", f"not by blocks: {why}", remedy=remedy)
     return True

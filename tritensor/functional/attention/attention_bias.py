@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from ...errors import ShapeError, explain, warn
+from ...errors import ShapeError, warn
 from ..creation.creation import ones
 
 
@@ -41,11 +41,9 @@ class CausalBias:
         for dim, mine in ((-2, self.seq_len_q), (-1, self.seq_len_kv)):
             if mine != scores[dim] and self.diagonal():
                 raise ShapeError(
-                    explain(
-                        f"The size of tensor a ({scores[dim]}) must match the size of tensor b ({mine}) at "
-                        f"non-singleton dimension {len(scores) + dim}",
-                        remedy=f"make the bias as causal_lower_right{scores[-2:]}",
-                    )
+                    f"The size of tensor a ({scores[dim]}) must match the size of tensor b ({mine}) at "
+                    f"non-singleton dimension {len(scores) + dim}",
+                    remedy=f"make the bias as causal_lower_right{scores[-2:]}",
                 )
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import ShapeError, explain, warn
+from ...errors import ShapeError, warn
 from ...ground.public import public
 from ...tensors import Tensor
 from ...types.dtypes import bool_
@@ -116,7 +116,7 @@ def _scores_mask(mask: Tensor | None, batch: int, heads: int, rows: int, cols: i
     wanted = (rows, cols) if mask.ndim == 2 else (batch * heads, rows, cols)
     if mask.shape != wanted:
         words = f"The shape of the {mask.ndim}D attn_mask is {_size(mask)}, but should be {wanted}."
-        raise ShapeError(explain(words, f"{rows} queries, {cols} keys, {batch} in the batch, {heads} heads"))
+        raise ShapeError(words, f"{rows} queries, {cols} keys, {batch} in the batch, {heads} heads")
     return mask if mask.ndim == 2 else mask.unflatten(0, (batch, heads))
 
 
@@ -206,7 +206,7 @@ def multi_head_attention_forward(
         _require(in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None")
     if others != batch:
         words = f"shape '[{cols}, {batch * num_heads}, {size}]' is invalid for input of size {cols * others * width}"
-        raise ShapeError(explain(words, f"the query has {batch} sequences, the key has {others}"))
+        raise ShapeError(words, f"the query has {batch} sequences, the key has {others}")
     attn_mask = _scores_mask(attn_mask, batch, num_heads, rows, cols)
     _require(bias_v is None or bias_k is not None, "bias_v is set but bias_k is None")
     _require(bias_k is None or bias_v is not None, "bias_k is set but bias_v is None")

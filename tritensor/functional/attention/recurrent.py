@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import ArgumentError, DtypeError, ShapeError, explain
+from ...errors import ArgumentError, DtypeError, ShapeError
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.recurrent.family import RECURRENT, Recurrent
@@ -37,7 +37,7 @@ def _layers(
     each = 2 + 2 * has_biases + (first[0].shape[-1] != first[-1].shape[-1])
     if len(params) != each * num_layers * directions:
         fact = f"{num_layers} layers and {directions} directions have {each} each, got {len(params)}"
-        raise ShapeError(explain("got an incorrect number of RNN parameters", fact))
+        raise ShapeError("got an incorrect number of RNN parameters", fact)
     _check_dtypes(rows, (*first, *params))
     last: list[list[Tensor]] = [[] for _ in first]
     for layer in range(num_layers):
@@ -61,7 +61,7 @@ def _check_dtypes(input: Tensor, others: Sequence[Tensor | None]) -> None:
     for each in others:
         if each is not None and each.dtype is not input.dtype:
             words = f"mat1 and mat2 must have the same dtype, but got {input.dtype.legacy} and {each.dtype.legacy}"
-            raise DtypeError(explain(words, remedy="bring input, states and weights to one dtype with .to(dtype)"))
+            raise DtypeError(words, remedy="bring input, states and weights to one dtype with .to(dtype)")
 
 
 def _check_step(input: Tensor, first: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor) -> None:
@@ -87,7 +87,7 @@ def _declare(name: str, mode: str, layer: str, cpu: str) -> None:
         given = dict(zip(names, (input, *args)), **kwargs)
         if len(args) >= len(names) or given.keys() != set(names):
             fact = f"it takes ({', '.join(_PADDED)}) or ({', '.join(_PACKED)})"
-            raise ArgumentError(explain(f"{name}() received an invalid combination of arguments", fact))
+            raise ArgumentError(f"{name}() received an invalid combination of arguments", fact)
         input, hx = (given.pop(key) for key in (names[0], "hx"))
         if several and len(hx) != 2:
             raise ShapeError(f"{name} expects two hidden states")

@@ -140,7 +140,7 @@ def numpy_dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
         return (default or dtypes.get_default_dtype()).numpy
     found = dtypes.of_argument(dtype)
     if found is None:
-        raise ArgumentError(explain(f"argument 'dtype' must be tritensor.dtype, not {type(dtype).__name__}"))
+        raise ArgumentError(f"argument 'dtype' must be tritensor.dtype, not {type(dtype).__name__}")
     return found.numpy
 
 
@@ -239,11 +239,9 @@ def _converted(array: np.ndarray, kind: np.dtype, data: Any = None) -> np.ndarra
             if mixed is not None:
                 return mixed
             raise DtypeError(
-                explain(
-                    f"value cannot be converted to type {kind.name} without overflow",
-                    f"the data go from {low.item()} to {high.item()}, {kind.name} from {limits.min} to {limits.max}",
-                    remedy="take a wider dtype, or make the tensor first and wrap around with .to(dtype)",
-                )
+                f"value cannot be converted to type {kind.name} without overflow",
+                f"the data go from {low.item()} to {high.item()}, {kind.name} from {limits.min} to {limits.max}",
+                remedy="take a wider dtype, or make the tensor first and wrap around with .to(dtype)",
             )
     return _cast(array, kind)
 
@@ -299,7 +297,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         remedy = "as_tensor takes it" if hasattr(ndarray, "__array__") else ""
-        raise ArgumentError(explain(f"expected np.ndarray (got {type(ndarray).__name__})", remedy=remedy))
+        raise ArgumentError(f"expected np.ndarray (got {type(ndarray).__name__})", remedy=remedy)
     if any(stride < 0 for stride in ndarray.strides):
         raise ValueError(
             explain(
@@ -447,10 +445,8 @@ def _new_tensor(cls: type[Tensor], *data: Any) -> Tensor:
     elif len(data) == 1 and not isinstance(data[0], (int, Size)):
         if not isinstance(data[0], (list, tuple, range, np.ndarray)):
             raise ArgumentError(
-                explain(
-                    f"new(): data must be a sequence (got {type(data[0]).__name__})",
-                    remedy="use tritensor.tensor, which takes numbers",
-                )
+                f"new(): data must be a sequence (got {type(data[0]).__name__})",
+                remedy="use tritensor.tensor, which takes numbers",
             )
         made = tensor(data[0], dtype=dtypes.get_default_dtype())
     else:

@@ -116,7 +116,7 @@ def _capsule(producer: Any, place: Any, copy: bool | None) -> Any:
         return producer
     first = f"from_dlpack(): cannot take a {type(producer).__name__}"
     if not hasattr(producer, "__dlpack__") or not hasattr(producer, "__dlpack_device__"):
-        raise ArgumentError(explain(first, "it has no __dlpack__ and __dlpack_device__"))
+        raise ArgumentError(first, "it has no __dlpack__ and __dlpack_device__")
     with _errors_of(first):
         kind, index = map(int, producer.__dlpack_device__())
     options: dict[str, Any] = {"copy": False} if copy is False else {}
@@ -140,7 +140,7 @@ def _errors_of(first: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ExchangeError(explain(first, f"{type(error).__name__}: {error}")) from error
+        raise ExchangeError(first, f"{type(error).__name__}: {error}") from error
 
 
 def _placed(x: Tensor, what: str, place: devices.device, copy: bool | None) -> Tensor:

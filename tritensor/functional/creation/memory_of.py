@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import recording
-from ...errors import AutogradError, DtypeError, ShapeError, explain, warn
+from ...errors import AutogradError, DtypeError, ShapeError, warn
 from ...ground.arguments import check_tensor
 from ...ground.public import PACKAGE, method, public
 from ...tensors import Tensor
@@ -167,11 +167,9 @@ def set_(
         raise DtypeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
     if (self._needs or source._needs) and recording.enabled:
         raise AutogradError(
-            explain(
-                "a leaf Variable that requires grad is being used in an in-place operation.",
-                "no gradient passes through a change of memory",
-                remedy="do it under no_grad(), or on x.detach()",
-            )
+            "a leaf Variable that requires grad is being used in an in-place operation.",
+            "no gradient passes through a change of memory",
+            remedy="do it under no_grad(), or on x.detach()",
         )
     if size is not None:
         strides = layout.contiguous_strides(integers("set_", "size", (size,))) if stride is None else stride

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import ArgumentError, AutogradError, ShapeError, explain
+from ...errors import ArgumentError, AutogradError, ShapeError
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import method, public
 from ...host.scalars import representable
@@ -131,9 +131,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
 
 def _tensor(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        raise ArgumentError(
-            explain(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
-        )
+        raise ArgumentError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
     return value
 
 

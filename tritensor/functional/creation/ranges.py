@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, DtypeError, ShapeError, explain, warn
+from ...errors import ArgumentError, DtypeError, ShapeError, warn
 from ...ground.arguments import wrong_type
 from ...ground.public import public
 from ...host.scalars import converted, representable
@@ -63,7 +63,7 @@ def arange(
             and a number that int64 does not hold. ValueError: int64, and a step below 1.
     """
     if start is _MISSING and end is _MISSING:
-        raise ArgumentError(explain("arange() received an invalid combination of arguments - got ()", "give an end"))
+        raise ArgumentError("arange() received an invalid combination of arguments - got ()", "give an end")
     if end is _MISSING:
         start, end = 0, start
     elif start is _MISSING:
@@ -157,18 +157,16 @@ def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
     if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool):
         given = ", ".join(type(each).__name__ for each in (start, end, steps))
         words = f"{call}() received an invalid combination of arguments - got ({given}), but expected one of:"
-        raise ArgumentError(explain(words, "* (Number start, Number end, int steps)"))
+        raise ArgumentError(words, "* (Number start, Number end, int steps)")
     if steps < 0:
         raise ShapeError("number of steps must be non-negative")
     complex_ = isinstance(start, complex) or isinstance(end, complex)
     kind = numpy_dtype(dtype, dtypes.of_scalar(1j) if complex_ else None)
     if complex_ and kind.kind != "c":
         raise DtypeError(
-            explain(
-                f"torch.{call}(): inferred dtype {dtypes.of_scalar(1j).legacy} can't be safely cast to passed dtype "
-                f"{dtypes.of(kind).legacy}",
-                remedy="pass real bounds, or a complex dtype",
-            )
+            f"torch.{call}(): inferred dtype {dtypes.of_scalar(1j).legacy} can't be safely cast to passed dtype "
+            f"{dtypes.of(kind).legacy}",
+            remedy="pass real bounds, or a complex dtype",
         )
     start, end = (start, end) if steps > 1 else (start, start) if steps else (0, 0)  # only what is used has to fit
     if kind.kind != "b":

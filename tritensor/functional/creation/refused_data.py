@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, DtypeError, NumberError, explain
+from ...errors import ArgumentError, DtypeError, NumberError
 from ...host.scalars import converted
 from ...tensors import Tensor
 from ...types import dtypes
@@ -35,7 +35,7 @@ def refusal(data: Any, kind: np.dtype | None) -> Exception:
             if isinstance(leaf, (str, bytes)):
                 return ArgumentError(f"new(): invalid data type '{type(leaf).__name__}'")
             if not isinstance(leaf, _NUMBERS):
-                return DtypeError(explain(f"Could not infer dtype of {type(leaf).__name__}"))
+                return DtypeError(f"Could not infer dtype of {type(leaf).__name__}")
             category = max(category, dtypes.scalar_category(leaf))
         wanted = (dtypes.bool_, dtypes.int64, dtypes.float64, dtypes.complex128)[category]
     else:
@@ -60,7 +60,7 @@ def _first(data: Any, sizes: Sequence[int], dim: int, kind: dtypes.dtype) -> Exc
     if dim == len(sizes):
         return _of_element(data, kind)
     if not _is_sequence(data):
-        return ArgumentError(explain("not a sequence", f"expected {sizes[dim]} elements at dim {dim}, got {data!r}"))
+        return ArgumentError("not a sequence", f"expected {sizes[dim]} elements at dim {dim}, got {data!r}")
     if len(data) != sizes[dim]:
         return ValueError(f"expected sequence of length {sizes[dim]} at dim {dim} (got {len(data)})")
     return next((found for part in data if (found := _first(part, sizes, dim + 1, kind)) is not None), None)
@@ -122,22 +122,18 @@ def read(data: Any) -> Any:
         count = sum(map(missing, columns_of(data)))
         if count:
             raise DtypeError(
-                explain(
-                    f"Could not infer dtype of {name}",
-                    f"{count} of its values are missing, and a tensor has no missing values",
-                    remedy="fill or drop them first: fillna(0) or dropna() in pandas, fill_null(0) or drop_nulls()",
-                )
+                f"Could not infer dtype of {name}",
+                f"{count} of its values are missing, and a tensor has no missing values",
+                remedy="fill or drop them first: fillna(0) or dropna() in pandas, fill_null(0) or drop_nulls()",
             )
     array = np.asarray(data)
     if array.dtype.kind in "OUST":
         wrong = [each for each in array.ravel().tolist() if not isinstance(each, (bool, int, float, complex))]
         if wrong:
             raise DtypeError(
-                explain(
-                    f"Could not infer dtype of {type(wrong[0]).__name__}",
-                    f"the {name} has an element {wrong[0]!r:.40}, and a tensor has numbers only",
-                    remedy="give it numbers: of text the codes of its categories, of decimal numbers floats",
-                )
+                f"Could not infer dtype of {type(wrong[0]).__name__}",
+                f"the {name} has an element {wrong[0]!r:.40}, and a tensor has numbers only",
+                remedy="give it numbers: of text the codes of its categories, of decimal numbers floats",
             )
         return array.tolist()
     return array if all(stride >= 0 for stride in array.strides) else array.copy()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, explain, warn
+from ...errors import ArgumentError, warn
 from ...ground.public import public, publish
 from ...tensors import Tensor
 from ...types import devices, dtypes
@@ -48,11 +48,11 @@ class TensorType(type):
         if isinstance(data[0], Tensor):
             if not isinstance(data[0], cls):
                 words = f"expected a tensor of {cls.dtype.legacy} elements on {place}, got {data[0].type()}"
-                raise ArgumentError(explain(words, remedy=f"convert it with x.to({place!r}, {cls.dtype!r})"))
+                raise ArgumentError(words, remedy=f"convert it with x.to({place!r}, {cls.dtype!r})")
             return data[0].detach()
         if not isinstance(data[0], list | tuple | range | np.ndarray):
             words = f"new(): data must be a sequence (got {type(data[0]).__name__})"
-            raise ArgumentError(explain(words, remedy="use torch.tensor, which takes numbers"))
+            raise ArgumentError(words, remedy="use torch.tensor, which takes numbers")
         return tensor(data[0], dtype=cls.dtype, device=place)
 
 
@@ -89,10 +89,8 @@ def set_default_tensor_type(t: Any) -> None:
     name = f"{t.__module__}.{t.__name__}" if isinstance(t, TensorType) else t
     found = next((each for each in (*_TYPES, *OF_CUDA.values()) if f"{each.__module__}.{each.__name__}" == name), None)
     if found is None:
-        raise ArgumentError(
-            explain("invalid type object", f"got {t!r}", remedy="pass torch.DoubleTensor, for instance")
-        )
+        raise ArgumentError("invalid type object", f"got {t!r}", remedy="pass torch.DoubleTensor, for instance")
     if not found.dtype.is_floating_point:
-        raise ArgumentError(explain("only floating-point types are supported as the default type", f"got {name}"))
+        raise ArgumentError("only floating-point types are supported as the default type", f"got {name}")
     dtypes.set_default_dtype(found.dtype)
     devices.set_default_device("cuda" if found.is_cuda else "cpu")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DtypeError, ShapeError, explain
+from ...errors import DtypeError, ShapeError
 from ...ground.arguments import whole
 from ...ground.public import public
 from ...tensors import Tensor
@@ -44,7 +44,7 @@ def _made(
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.of_argument(dtype)
     if kind is None or kind.category != dtypes.FLOATING:
         words = f"{name} expects floating point dtypes, got: {dtype}"
-        raise DtypeError(explain(words, remedy="pass torch.float32, or leave dtype out"))
+        raise DtypeError(words, remedy="pass torch.float32, or leave dtype out")
     if length < 0:
         raise ShapeError(f"{name} requires non-negative window_length, got window_length={length}")
     array = np.ones(length) if length < 2 else formula(length)

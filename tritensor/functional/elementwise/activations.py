@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd.gradients import called
-from ...errors import DivisionError, DtypeError, ShapeError, explain
+from ...errors import DivisionError, DtypeError, ShapeError
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...host.scalars import converted, rounded
@@ -76,7 +76,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         DivisionError: alpha is 0.
     """
     if alpha == 0:
-        raise DivisionError(explain("ZeroDivisionError: alpha cannot be 0 for CELU", remedy="take another alpha"))
+        raise DivisionError("ZeroDivisionError: alpha cannot be 0 for CELU", remedy="take another alpha")
     made = _apply(activations.elu, input, inplace, alpha=alpha, input_scale=1 / alpha)
     return called("CeluBackward0", made)  # type: ignore[no-any-return]
 
@@ -127,7 +127,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise ValueError("min_val cannot be greater than max_val")
     kind = input.dtype
     if kind is dtypes.bool_:
-        raise DtypeError(explain("Bool inputs not supported for hardtanh", remedy="convert the tensor with .to(dtype)"))
+        raise DtypeError("Bool inputs not supported for hardtanh", remedy="convert the tensor with .to(dtype)")
     if kind.category == dtypes.INTEGER:
         if not kind.is_signed and min(min_val, max_val) < 0:
             raise DtypeError("cannot do hardtanh on an unsigned type with negative limits")
@@ -207,7 +207,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     if not 0 <= lambd <= most:
         kind = input.dtype.legacy
         words = f"lambda must be in range [0, {most:g}] for input dtype {kind}, but found {lambd:g}"
-        raise ShapeError(explain(words, remedy="pass the distance by which elements are to come closer to 0"))
+        raise ShapeError(words, remedy="pass the distance by which elements are to come closer to 0")
     return piecewise.softshrink(input, lambd=lambd)  # type: ignore[no-any-return]
 
 
@@ -237,16 +237,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     check_tensor("prelu", "weight", 2, weight)
     if input.dtype is not weight.dtype:
         raise DtypeError(
-            explain(
-                f"prelu: Type promoting not supported. Got {input.dtype.legacy} and {weight.dtype.legacy}",
-                remedy="bring them to one dtype with .to(dtype)",
-            )
+            f"prelu: Type promoting not supported. Got {input.dtype.legacy} and {weight.dtype.legacy}",
+            remedy="bring them to one dtype with .to(dtype)",
         )
     if weight.ndim > 1:
         raise ShapeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     if weight.numel() != 1:
         if not input.ndim:
-            raise ShapeError(explain("Not allow zero-dim input tensor.", "there are several weights"))
+            raise ShapeError("Not allow zero-dim input tensor.", "there are several weights")
         channels = input.shape[1] if input.ndim > 1 else 1
         if channels != weight.numel():
             raise ShapeError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.gradients import called
-from ...errors import DtypeError, explain
+from ...errors import DtypeError
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.elementwise.arithmetic import conj as conjugate
@@ -44,12 +44,12 @@ def _check_parts(first: Any, second: Any) -> None:
     """Raise unless both are tensors of the same floating dtype."""
     if not first.dtype.is_floating_point or not second.dtype.is_floating_point:
         found = f"{first.dtype.legacy} and {second.dtype.legacy}"
-        raise DtypeError(explain(f"Expected both inputs to be Half, Float or Double tensors but got {found}"))
+        raise DtypeError(f"Expected both inputs to be Half, Float or Double tensors but got {found}")
     if first.dtype is not second.dtype:
         words = f"Expected object of scalar type {first.dtype.legacy} but got scalar type {second.dtype.legacy}"
-        raise DtypeError(explain(f"{words} for second argument", remedy="convert one of them with .to(dtype)"))
+        raise DtypeError(f"{words} for second argument", remedy="convert one of them with .to(dtype)")
     if first.dtype.itemsize < 4:
-        raise DtypeError(explain("ComplexHalf is not supported", remedy="convert both with .float()"))
+        raise DtypeError("ComplexHalf is not supported", remedy="convert both with .float()")
 
 
 @public(functional=False, out=takes_out(Into("object", "partly")))

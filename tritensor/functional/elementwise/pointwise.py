@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.levels import followed
-from ...errors import ArgumentError, DtypeError, ShapeError, explain
+from ...errors import ArgumentError, DtypeError, ShapeError
 from ...ground.arguments import check_tensor, number_in, number_of, older_order, whole, wrong_type
 from ...ground.public import method, public
 from ...kernels.elementwise import arithmetic, comparison, division, magnitudes, rounding
@@ -217,10 +217,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         return nonzero(condition, as_tuple=True)
     if isinstance(condition, Tensor) and condition.dtype is not dtypes.bool_:
         raise DtypeError(
-            explain(
-                f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}",
-                remedy="compare it, as in condition != 0",
-            )
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}",
+            remedy="compare it, as in condition != 0",
         )
     return arithmetic.where(condition, input, other)
 
@@ -238,7 +236,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     check_tensor("isclose", "input", 1, input)
     check_tensor("isclose", "other", 2, other)
     if input.dtype is not other.dtype:
-        raise DtypeError(explain(f"{input.dtype} did not match {other.dtype}", remedy="convert one with .to(dtype)"))
+        raise DtypeError(f"{input.dtype} did not match {other.dtype}", remedy="convert one with .to(dtype)")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if tolerance < 0:
             raise ShapeError(f"{name} must be greater than or equal to zero, but got {tolerance}")

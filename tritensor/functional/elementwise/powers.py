@@ -7,7 +7,7 @@ from typing import Any
 
 from ...autograd.gradients import called, underived
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, ShapeError, explain
+from ...errors import DtypeError, ShapeError
 from ...ground.arguments import check_tensor, number_in, whole, wrong_type
 from ...ground.public import method, public
 from ...kernels.elementwise import arithmetic, gamma_functions, powers, scales, signs
@@ -54,7 +54,7 @@ def frexp(input: Tensor) -> FrexpResult:
     """
     check_tensor("frexp", "input", 1, input)
     if not input.dtype.is_floating_point:
-        raise DtypeError(explain("torch.frexp() only supports floating-point dtypes", remedy="convert with .float()"))
+        raise DtypeError("torch.frexp() only supports floating-point dtypes", remedy="convert with .float()")
     return FrexpResult(*signs.frexp(input))
 
 
@@ -99,7 +99,7 @@ def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
     kind = _kind_of_power(self, exponent)
     if self.dtype is not kind:
         words = f"the base given to float_power_ has dtype {self.dtype.legacy} but the operation's result requires "
-        raise DtypeError(explain(f"{words}dtype {kind.legacy}"))
+        raise DtypeError(f"{words}dtype {kind.legacy}")
     return in_place(self, float_power.plain, exponent)  # type: ignore[attr-defined]
 
 
@@ -143,7 +143,7 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
 def _real(words: str, input: Tensor) -> Tensor:
     """The input, unless it is complex."""
     if input.dtype.is_complex:
-        raise DtypeError(explain(words, remedy="pass the real or the imaginary part, x.real or x.imag"))
+        raise DtypeError(words, remedy="pass the real or the imaginary part, x.real or x.imag")
     return input
 
 
@@ -193,7 +193,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
         _real("heaviside is not yet implemented for complex tensors.", each)
     if input.dtype is not values.dtype:
         words = "heaviside is not yet implemented for tensors with different dtypes."
-        raise DtypeError(explain(words, remedy="convert one of them with .to(dtype)"))
+        raise DtypeError(words, remedy="convert one of them with .to(dtype)")
     with no_grad():
         found = arithmetic.where(input == 0, values, (input > 0).to(input.dtype))
     return underived("heaviside", found, input, values)  # type: ignore[no-any-return]
@@ -218,7 +218,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         raise wrong_type("polygamma", "n", "int", n, 1)
     check_tensor("polygamma", "input", 2, input)
     if whole("polygamma", "n", n) < 0:
-        raise ShapeError(explain("polygamma(n, x) does not support negative n.", f"n is {n}"))
+        raise ShapeError("polygamma(n, x) does not support negative n.", f"n is {n}")
     size = math.factorial(n) if n <= 170 else math.inf
     return gamma_functions.polygamma(input, n=n, factor=float(size if n % 2 else -size))  # type: ignore[no-any-return]
 
@@ -235,11 +235,9 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     if type(p) is not int:
         raise wrong_type("mvlgamma", "p", "int", p, 2)
     if whole("mvlgamma", "p", p) < 1:
-        raise ShapeError(explain("p has to be greater than or equal to 1", f"it is {p}"))
+        raise ShapeError("p has to be greater than or equal to 1", f"it is {p}")
     if p > _MOST:
-        raise ShapeError(
-            explain(f"mvlgamma: p has to be at most {_MOST:,}", f"it is {p}, the number of terms of a sum")
-        )
+        raise ShapeError(f"mvlgamma: p has to be at most {_MOST:,}", f"it is {p}, the number of terms of a sum")
     return gamma_functions.mvlgamma(input, p=p)  # type: ignore[no-any-return]
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, explain, warn
+from ...errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, warn
 from ...kernels.indexing.family import check_bounds, mark_checked_range
 from ...kernels.indexing.host import indexed_shape
 from ...memory.lifted import Batched
@@ -94,12 +94,10 @@ def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> Places:
     for dim, part in advanced:
         if part.device is not x.device and part.is_cuda:
             raise DeviceMismatchError(
-                explain(
-                    "indices should be either on cpu or on the same device as the indexed tensor "
-                    f"({x.device.type if x.is_cuda else 'cpu'})",
-                    f"the tensor is on {x.device}, an index of shape {tuple(part.shape)} on {part.device}",
-                    remedy=f"move the index with .to({str(x.device)!r})",
-                )
+                "indices should be either on cpu or on the same device as the indexed tensor "
+                f"({x.device.type if x.is_cuda else 'cpu'})",
+                f"the tensor is on {x.device}, an index of shape {tuple(part.shape)} on {part.device}",
+                remedy=f"move the index with .to({str(x.device)!r})",
             )
         if part.dtype is not dtypes.bool_:
             unchecked.append((dim, part))
@@ -127,10 +125,8 @@ def _checked(
     places = positions._data.shape[1:]
     if 0 not in places and any(shape[dim] == 0 for dim in dims):
         raise BoundsError(
-            explain(
-                "index is out of bounds for dimension with size 0",
-                f"the indexed tensor has shape {list(shape)}, an index shape {list(places)}",
-            )
+            "index is out of bounds for dimension with size 0",
+            f"the indexed tensor has shape {list(shape)}, an index shape {list(places)}",
         )
     target = indexed_shape(shape, places, dims)
     check_rank(len(target))
@@ -238,7 +234,5 @@ def _part(part: Any) -> Any:
     if part.ndim == 0 and part.dtype.category == dtypes.INTEGER and not isinstance(part._data, Batched):
         return part.item()
     if part.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
-        raise RangeError(
-            explain("tensors used as indices must be long, int, byte or bool tensors", f"got {part.dtype}")
-        )
+        raise RangeError("tensors used as indices must be long, int, byte or bool tensors", f"got {part.dtype}")
     return part

@@ -10,7 +10,7 @@ import numpy as np
 from ...autograd.gradients import called
 from ...autograd.levels import followed
 from ...autograd.mode import recording
-from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ...errors import ArgumentError, DtypeError, RangeError, ShapeError
 from ...ground.arguments import check_tensor, number_of
 from ...ground.public import method, public
 from ...host.scalars import converted, element
@@ -122,11 +122,9 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
     if isinstance(value, Tensor):
         if value.dtype is not x.dtype:
             raise DtypeError(
-                explain(
-                    f"Index put requires the source and destination dtypes match, got {short(x)} for the destination "
-                    f"and {short(value)} for the source.",
-                    remedy=f"convert the value with .to({x.dtype})",
-                )
+                f"Index put requires the source and destination dtypes match, got {short(x)} for the destination "
+                f"and {short(value)} for the source.",
+                remedy=f"convert the value with .to({x.dtype})",
             )
         value = _without_leading_ones(value, len(indexed_shape(x._data.shape, positions._data.shape[1:], dims)))
     try:
@@ -168,11 +166,9 @@ def integer_index(name: str, index: Tensor, words: str) -> None:
         raise ArgumentError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if index.dtype not in (dtypes.int64, dtypes.int32):
         raise DtypeError(
-            explain(
-                f"{name}(): Expected dtype {words} for index",
-                f"got {index.dtype}",
-                remedy="convert it with .to(torch.int64)",
-            )
+            f"{name}(): Expected dtype {words} for index",
+            f"got {index.dtype}",
+            remedy="convert it with .to(torch.int64)",
         )
 
 
@@ -193,9 +189,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     kernels.check_bounds(vector, input._data.shape[dim] if input.ndim else 1, dim, 0, "index out of range in self")
     if input.ndim == 0:
         if vector.numel() != 1:
-            raise ShapeError(
-                explain(f"index_select(): Index to scalar can have only 1 value, got {vector.numel()} value(s)")
-            )
+            raise ShapeError(f"index_select(): Index to scalar can have only 1 value, got {vector.numel()} value(s)")
         return input.clone()
     found = quick_indexing.take(input, vector, dim, along=False)
     result = kernels.index(input, row(vector), dims=(dim,)) if found is None else found
@@ -283,11 +277,9 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     kind = value.dtype.category if isinstance(value, Tensor) else dtypes.scalar_category(value)
     if kind == dtypes.COMPLEX and not input.dtype.is_complex:
         raise DtypeError(
-            explain(
-                "index_fill_(): Converting complex Scalar to non-complex type is not supported",
-                f"the tensor is {input.dtype}",
-                remedy="pass the value's real part",
-            )
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported",
+            f"the tensor is {input.dtype}",
+            remedy="pass the value's real part",
         )
     number = _number_for(input, value)
     if isinstance(number, Tensor) and number._needs and recording.enabled and input.ndim:
@@ -326,10 +318,8 @@ def check_dtype(name: str, input: Tensor, source: Tensor) -> None:
     """Raise unless both have one dtype."""
     if source.dtype is not input.dtype:
         raise DtypeError(
-            explain(
-                f"{name}(): self ({short(input)}) and source ({short(source)}) must have the same scalar type",
-                remedy=f"convert the source with .to({input.dtype})",
-            )
+            f"{name}(): self ({short(input)}) and source ({short(source)}) must have the same scalar type",
+            remedy=f"convert the source with .to({input.dtype})",
         )
 
 
@@ -421,10 +411,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     check_tensor("masked_fill", "mask", 1, mask)
     if mask.dtype is not dtypes.bool_:
         raise DtypeError(
-            explain(
-                f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}",
-                remedy="compare it, as in mask != 0",
-            )
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}",
+            remedy="compare it, as in mask != 0",
         )
     if isinstance(value, Tensor):
         if value.ndim:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...autograd.gradients import called
 from ...autograd.mode import no_grad
-from ...errors import ArgumentError, BoundsError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
+from ...errors import ArgumentError, BoundsError, DtypeError, RangeError, ShapeError, UnsupportedError
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.bounds import beyond
@@ -196,10 +196,8 @@ def _require(fits: bool, words: str) -> None:
 def _refuse_sparse(call: str, sparse: bool) -> None:
     if sparse:
         raise ArgumentError(
-            explain(
-                f"{call}(): there are no sparse gradients",
-                remedy="pass sparse=False: the dense gradient holds the same numbers, and zeros elsewhere",
-            )
+            f"{call}(): there are no sparse gradients",
+            remedy="pass sparse=False: the dense gradient holds the same numbers, and zeros elsewhere",
         )
 
 
@@ -208,12 +206,10 @@ def _check_dtype(call: str, name: str, x: Tensor) -> None:
     table = name == "weight"
     if not (x.dtype.category == dtypes.FLOATING if table else x.dtype in (dtypes.int64, dtypes.int32)):
         raise DtypeError(
-            explain(
-                f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: "
-                f"{'Half, BFloat16, Float, Double' if table else 'Long, Int'}; but got {x.type()} instead (while "
-                f"checking arguments for {call})",
-                remedy=f"convert it with .to(torch.{'float32' if table else 'int64'})",
-            )
+            f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: "
+            f"{'Half, BFloat16, Float, Double' if table else 'Long, Int'}; but got {x.type()} instead (while "
+            f"checking arguments for {call})",
+            remedy=f"convert it with .to(torch.{'float32' if table else 'int64'})",
         )
 
 

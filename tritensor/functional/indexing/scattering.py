@@ -6,7 +6,7 @@ from typing import Any
 
 from ...autograd.gradients import called
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, RangeError, ShapeError, UnsupportedError, explain
+from ...errors import DtypeError, RangeError, ShapeError, UnsupportedError
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...host.scalars import converted
@@ -38,7 +38,7 @@ def scatter(
             [5., 0., 5.]])
     """
     if reduce not in (None, "add", "multiply"):
-        raise ShapeError(explain("reduce argument must be either add or multiply.", f"it is {reduce!r}"))
+        raise ShapeError("reduce argument must be either add or multiply.", f"it is {reduce!r}")
     src = src if value is None else value
     return _scatter(input, dim, index, src, "prod" if reduce == "multiply" else reduce and "sum")
 
@@ -104,7 +104,7 @@ def scatter_reduce(
         ShapeError: another `reduce`. BoundsError: an index out of bounds.
     """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
-        raise ShapeError(explain(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."))
+        raise ShapeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
     if reduce == "mean":
         if input.dtype is dtypes.bool_:
             raise UnsupportedError("\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'")

@@ -9,7 +9,7 @@ import numpy as np
 from ...autograd.gradients import called, underived
 from ...autograd.levels import followed
 from ...autograd.mode import no_grad
-from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
+from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from ...ground.arguments import check_tensor, whole
 from ...ground.public import public
 from ...kernels.bounds import places_along, within
@@ -167,7 +167,7 @@ def _slices(name: str, input: Tensor, dim: int | None) -> tuple[Tensor, int, Ten
     check_tensor(name, "input", 1, input)
     if input.is_complex():
         words = f"\"{name}\" not implemented for '{input.dtype.legacy}'"
-        raise UnsupportedError(explain(words, "complex numbers have no order"))
+        raise UnsupportedError(words, "complex numbers have no order")
     x = input.detach()
     if dim is None:
         return x.reshape(-1), 0, x
@@ -218,9 +218,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     given = elements if isinstance(elements, Tensor) else test_elements
     if not isinstance(given, Tensor):
         kinds = f"({type(elements).__name__}, {type(test_elements).__name__})"
-        raise ArgumentError(
-            explain(f"isin() received an invalid combination of arguments - got {kinds}", "one is a tensor")
-        )
+        raise ArgumentError(f"isin() received an invalid combination of arguments - got {kinds}", "one is a tensor")
     with no_grad():
         x, among = (
             each.detach() if isinstance(each, Tensor) else wrap(np.asarray(each)).to(given.device)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...autograd.gradients import called
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, RangeError, ShapeError, UnsupportedError, explain
+from ...errors import DtypeError, RangeError, ShapeError, UnsupportedError
 from ...ground.public import public
 from ...operators import registry
 from ...operators.outputs import SELECTED, takes_out
@@ -56,7 +56,7 @@ def segment_reduce(
     if axis != given.ndim - 1:
         raise RangeError(f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}.")
     if given.dtype not in (dtypes.int64, dtypes.int32):
-        raise DtypeError(explain(f"\"_segment_reduce\" not implemented for '{given.dtype}'", remedy="use int64"))
+        raise DtypeError(f"\"_segment_reduce\" not implemented for '{given.dtype}'", remedy="use int64")
     if not data.dtype.is_floating_point:
         raise UnsupportedError(f"\"_segment_reduce_cpu\" not implemented for '{data.dtype}'")
     with no_grad():

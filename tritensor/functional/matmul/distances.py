@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ...autograd.gradients import called
-from ...errors import DtypeError, ShapeError, explain
+from ...errors import DtypeError, ShapeError
 from ...ground.arguments import check_tensor, number_in, wrong_type
 from ...ground.public import public
 from ...kernels.elementwise.arithmetic import where
@@ -50,7 +50,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if input.ndim != 2:
         raise ShapeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not input.dtype.is_floating_point:
-        raise DtypeError(explain("pdist only supports floating-point dtypes", remedy="convert it, as in input.float()"))
+        raise DtypeError("pdist only supports floating-point dtypes", remedy="convert it, as in input.float()")
     if not p >= 0:
         raise ShapeError("pdist only supports non-negative p values")
     first, second = (wrap(places).to(input.device) for places in np.triu_indices(len(input), 1))
@@ -76,7 +76,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     gap = input - other
     if gap.dtype.category < FLOATING:
         words = f"norm(): input dtype should be either floating point or complex. Got {gap.dtype.legacy} instead."
-        raise DtypeError(explain(words))
+        raise DtypeError(words)
     return called("DistBackward0", norm(gap, p))  # type: ignore[no-any-return]
 
 
@@ -144,7 +144,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MO
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.dtype.is_floating_point:
             words = f"cdist only supports floating-point dtypes, {name} got: {x.dtype.legacy}"
-            raise DtypeError(explain(words, remedy="convert it with .float()"))
+            raise DtypeError(words, remedy="convert it with .float()")
     (rows, size), (columns, other) = x1._data.shape[-2:], x2._data.shape[-2:]
     if size != other:
         raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {size} X2: {other}")
@@ -152,7 +152,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MO
         raise ShapeError("cdist only supports non-negative p values")
     batch = layout.broadcast_shapes(x1._data.shape[:-2], x2._data.shape[:-2])
     if x1.dtype is not x2.dtype:
-        raise DtypeError(explain(f"expected scalar type {x1.dtype.legacy} but found {x2.dtype.legacy}"))
+        raise DtypeError(f"expected scalar type {x1.dtype.legacy} but found {x2.dtype.legacy}")
     if not prod((*batch, rows, columns, size)):
         return called("CdistBackward0", (x1.sum(-1).unsqueeze(-1) + x2.sum(-1).unsqueeze(-2)) * 0)  # type: ignore[no-any-return]
     mode = _MODES.index(compute_mode or _MODES[0])
@@ -202,9 +202,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         check_tensor("bilinear", name, position + 1, x)
     if not input1.dtype is input2.dtype is weight.dtype:
         found = f"input1: {input1.dtype}, input2: {input2.dtype}, weight: {weight.dtype}"
-        raise DtypeError(
-            explain(f"All tensors must have the same dtype, got {found}", remedy="convert with .to(dtype)")
-        )
+        raise DtypeError(f"All tensors must have the same dtype, got {found}", remedy="convert with .to(dtype)")
     if input1.ndim != input2.ndim:
         raise ShapeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     for dim, (one, other) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...autograd.gradients import called, unmoved
 from ...autograd.levels import followed
-from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ...errors import ArgumentError, DtypeError, RangeError, ShapeError
 from ...ground.arguments import check_tensor, number_of, older_order
 from ...ground.public import method, public
 from ...host.scalars import converted
@@ -116,10 +116,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     shape = (*input._data.shape[:-1], *other._data.shape[:-1])
     if input._data.shape[-1] != other._data.shape[-1]:
         raise ShapeError(
-            explain(
-                f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
-                f"{list(other.shape)}"
-            )
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
+            f"{list(other.shape)}"
         )
     if not shape:
         return dot(input, other)
@@ -209,10 +207,8 @@ def fused_activation(call: str, activation: str) -> Any:
     fits = operator is not None and operator.family == "elementwise" and len(operator.inputs) == 1
     if operator is None or not fits or operator.metadata:
         raise ArgumentError(
-            explain(
-                f"{call}(): activation must name an operator of one input, got {activation!r}",
-                remedy='"relu", "gelu", "gelu_tanh", "silu", "sigmoid" and "tanh" are some',
-            )
+            f"{call}(): activation must name an operator of one input, got {activation!r}",
+            remedy='"relu", "gelu", "gelu_tanh", "silu", "sigmoid" and "tanh" are some',
         )
     return operator
 

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ...autograd.gradients import called
-from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, UnsupportedError, explain, warn
+from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, UnsupportedError, warn
 from ...ground.arguments import check_tensor, number_of, older_order
 from ...ground.public import method, public
 from ...host.scalars import converted
@@ -47,7 +47,7 @@ def _older(function: Any, beta: Any, alpha: Any, *values: Any) -> Tensor:
 def _same_dtype(input: Tensor, product: Tensor) -> None:
     if input.dtype is not product.dtype:
         found = f"{input.dtype.legacy} and {product.dtype.legacy}"
-        raise DtypeError(explain(f"self and mat2 must have the same dtype, but got {found}"))
+        raise DtypeError(f"self and mat2 must have the same dtype, but got {found}")
 
 
 def _fitted(shape: Callable[[Tensor, Tensor], tuple[int, ...]]) -> Callable[..., Any]:
@@ -65,7 +65,7 @@ def _fitted(shape: Callable[[Tensor, Tensor], tuple[int, ...]]) -> Callable[...,
                 wanted = shape(first, second)
                 if self._data.shape != wanted:
                     words = f"Bad in-place call: input tensor size {list(self.shape)} and output tensor size "
-                    raise ShapeError(explain(f"{words}{list(wanted)} should match"))
+                    raise ShapeError(f"{words}{list(wanted)} should match")
             return plain(self, first, second, beta=beta, alpha=alpha)
 
         call.__name__, call.__doc__ = plain.__name__, plain.__doc__
@@ -108,7 +108,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, a
     kinds = [each.dtype.legacy for each in (input, mat, vec)]
     if len({*kinds}) > 1:
         found = f"{kinds[0]}, {kinds[1]}, and {kinds[2]}"
-        raise DtypeError(explain(f"addmv input tensors must have the same dtype, but got {found}"))
+        raise DtypeError(f"addmv input tensors must have the same dtype, but got {found}")
     return _sum("addmv", input, mv(mat, vec), beta, alpha)
 
 
@@ -197,7 +197,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: An
         for other in (batch1, batch2):
             if input.dtype is not other.dtype:
                 words = f"expected scalar type {input.dtype.legacy} but found {other.dtype.legacy}"
-                raise DtypeError(explain(words, remedy="bring them to one dtype with .to(dtype)"))
+                raise DtypeError(words, remedy="bring them to one dtype with .to(dtype)")
     return _sum("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
@@ -242,9 +242,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tenso
         dims = [*range(a.ndim - dims, a.ndim)], [*range(dims)]
     first, second = ([each] if isinstance(each, int) else list(each) for each in dims)
     if len(first) != len(second):
-        raise ShapeError(explain("both dimension lists should have same length", f"{first} and {second}"))
+        raise ShapeError("both dimension lists should have same length", f"{first} and {second}")
     if a.dtype is not b.dtype:
-        raise DtypeError(explain("both inputs should have same dtype", f"they are {a.dtype} and {b.dtype}"))
+        raise DtypeError("both inputs should have same dtype", f"they are {a.dtype} and {b.dtype}")
     first, second = _distinct(first, a.ndim), _distinct(second, b.ndim)
     for x, y in zip(first, second, strict=True):
         sizes = a._data.shape[x], b._data.shape[y]
@@ -305,7 +305,7 @@ def trace(input: Tensor) -> Tensor:
     if input.ndim != 2:
         raise ShapeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     if input.dtype is dtypes.bool_:
-        raise UnsupportedError(explain("\"trace\" not implemented for 'Bool'", remedy="convert it with .to(dtype)"))
+        raise UnsupportedError("\"trace\" not implemented for 'Bool'", remedy="convert it with .to(dtype)")
     rows, columns = input.shape
     step = columns + 1
     return called("TraceBackward0", input.reshape(-1)[: min(rows, columns) * step : step].sum())  # type: ignore[no-any-return]
@@ -361,7 +361,7 @@ def crossed(input: Tensor, other: Tensor, dim: int) -> Tensor:
         ShapeError: other sizes, or different ranks. DtypeError: different dtypes. RangeError: no such dimension.
     """
     if input.ndim != other.ndim:
-        raise ShapeError(explain("linalg.cross: inputs must have the same number of dimensions."))
+        raise ShapeError("linalg.cross: inputs must have the same number of dimensions.")
     if not input.ndim:
         raise RangeError(f"Dimension specified as {dim} but tensor has no dimensions")
     place = layout.normalize_dim(dim, input.ndim)
@@ -370,9 +370,9 @@ def crossed(input: Tensor, other: Tensor, dim: int) -> Tensor:
         raise ShapeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
     layout.broadcast_shapes(input._data.shape, other._data.shape)
     if input.dtype is not other.dtype:
-        raise DtypeError(explain(f"expected scalar type {input.dtype.legacy} but found {other.dtype.legacy}"))
+        raise DtypeError(f"expected scalar type {input.dtype.legacy} but found {other.dtype.legacy}")
     if input.dtype is dtypes.bool_:
-        raise UnsupportedError(explain("\"cross\" not implemented for 'Bool'", remedy="convert it with .to(dtype)"))
+        raise UnsupportedError("\"cross\" not implemented for 'Bool'", remedy="convert it with .to(dtype)")
     (a, b, c), (d, e, f) = input.unbind(place), other.unbind(place)
     return called("LinalgCrossBackward0", stack((b * f - c * e, c * d - a * f, a * e - b * d), place))  # type: ignore[no-any-return]
 

@@ -6,7 +6,7 @@ import string
 from math import prod
 from typing import Any
 
-from ...errors import ArgumentError, ShapeError, explain
+from ...errors import ArgumentError, ShapeError
 from ...ground.public import public
 from ...tensors import Tensor
 from ..creation import ranges
@@ -32,7 +32,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         ShapeError: the equation and the operands do not fit together; in PyTorch's words.
     """
     if not isinstance(equation, str):
-        raise ArgumentError(explain(f"einsum(): the equation must be a string, not {type(equation).__name__}"))
+        raise ArgumentError(f"einsum(): the equation must be a string, not {type(equation).__name__}")
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
     if not tensors:
         raise ValueError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...autograd.gradients import unmoved
 from ...autograd.mode import no_grad
-from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
+from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from ...ground.arguments import number_in, whole
 from ...ground.public import method, public
 from ...kernels.bounds import within
@@ -50,11 +50,9 @@ def floating(kind: Any, name: str) -> dtypes.dtype:
     found = dtypes.get_default_dtype() if kind is None else dtypes.of(creation.numpy_dtype(kind))
     if not found.is_floating_point:
         raise UnsupportedError(
-            explain(
-                f"\"{name}\" not implemented for '{found.name}'",
-                "random numbers of that kind are floating",
-                remedy="draw them in float32 and convert with .to(dtype)",
-            )
+            f"\"{name}\" not implemented for '{found.name}'",
+            "random numbers of that kind are floating",
+            remedy="draw them in float32 and convert with .to(dtype)",
         )
     return found
 

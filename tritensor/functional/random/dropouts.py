@@ -7,7 +7,7 @@ from typing import Any
 
 from ...autograd.gradients import called
 from ...autograd.mode import no_grad
-from ...errors import ShapeError, explain, warn
+from ...errors import ShapeError, warn
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.random.philox import dropout as dropout_operator
@@ -37,10 +37,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check("dropout1d", input, p)
     if input.ndim not in (2, 3):
         raise ShapeError(
-            explain(
-                f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. {_made_for(1)}",
-                remedy="use dropout2d, dropout3d or dropout",
-            )
+            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. {_made_for(1)}",
+            remedy="use dropout2d, dropout3d or dropout",
         )
     return _by_channel(input, p, training, inplace, 1)
 

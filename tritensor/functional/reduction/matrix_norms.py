@@ -6,7 +6,7 @@ from typing import Any
 
 from ...autograd.gradients import called
 from ...autograd.levels import followed
-from ...errors import DtypeError, ShapeError, explain
+from ...errors import DtypeError, ShapeError
 from ...ground.arguments import check_tensor
 from ...kernels.reduction import extremes, sums
 from ...operators import registry
@@ -25,10 +25,8 @@ def check_norm_dtype(name: str, input: Tensor, dtype: dtypes.dtype | None) -> No
     """
     if input.dtype.category < dtypes.FLOATING:
         raise DtypeError(
-            explain(
-                f"{name}: Expected a floating point or complex tensor as input. Got {input.dtype.legacy}",
-                remedy="convert the tensor first, as in x.float()",
-            )
+            f"{name}: Expected a floating point or complex tensor as input. Got {input.dtype.legacy}",
+            remedy="convert the tensor first, as in x.float()",
         )
     dtype = dtypes.of_argument(dtype) or dtype
     if dtype is None:
@@ -45,7 +43,7 @@ def check_norm_dtype(name: str, input: Tensor, dtype: dtypes.dtype | None) -> No
         else:
             kind = "complex" if input.is_complex() else "real"
             words = f"{name}: dtype should be {kind} for {kind} inputs, but got {dtype.legacy}"
-    raise DtypeError(explain(words, remedy="convert the tensor or the result with .to(dtype)"))
+    raise DtypeError(words, remedy="convert the tensor or the result with .to(dtype)")
 
 
 def singular_values(A: Tensor) -> Tensor:
@@ -65,20 +63,18 @@ def matrix_norm(A: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtypes.dtyp
     text = isinstance(ord, str)
     order = ord if text else float(ord)
     if order not in (("fro", "nuc") if text else _ORDERS):
-        raise ShapeError(
-            explain(f"{name}: Order {ord} not supported.", "it is 'fro', 'nuc', or 1, 2 or inf of either sign")
-        )
+        raise ShapeError(f"{name}: Order {ord} not supported.", "it is 'fro', 'nuc', or 1, 2 or inf of either sign")
     if A.ndim < 2:
         raise ShapeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     dims = range(A.ndim) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
     if len(dims) != 2:
         told = f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"
-        raise ShapeError(explain(told, f"the tensor has shape {A.shape}"))
+        raise ShapeError(told, f"the tensor has shape {A.shape}")
     check_norm_dtype(name, A, None)
     spectral = order in ("nuc", 2.0, -2.0)
     if spectral and is_half(A.dtype):
         words = f"{name}: Low precision dtypes not supported. Got {A.dtype.legacy}"
-        raise DtypeError(explain(words, remedy="convert the tensor with .float()"))
+        raise DtypeError(words, remedy="convert the tensor with .float()")
     first, second = [layout.normalize_dim(each, A.ndim) for each in dims]
     if first == second:
         raise ShapeError(f"{name}: dims must be different. Got ({dims[0]}, {dims[1]})")

@@ -11,7 +11,7 @@ import numpy as np
 from ...autograd.gradients import called
 from ...autograd.levels import followed
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, ShapeError, UnsupportedError, explain
+from ...errors import DtypeError, ShapeError, UnsupportedError
 from ...ground.arguments import check_tensor, whole
 from ...ground.public import public
 from ...kernels.elementwise.arithmetic import where
@@ -36,9 +36,7 @@ def _checked(name: str, input: Tensor, dim: Any, lowest: int = dtypes.INTEGER) -
     check_tensor(name, "input", 1, input)
     if not lowest <= input.dtype.category <= dtypes.FLOATING:
         words = f"\"{name}_cpu\" not implemented for '{input.dtype.legacy}'"
-        raise UnsupportedError(
-            explain(words, f"the dtype is {input.dtype}", remedy="convert the input with .to(dtype)")
-        )
+        raise UnsupportedError(words, f"the dtype is {input.dtype}", remedy="convert the input with .to(dtype)")
     dim = layout.normalize_dim(as_one_dim(name, dim), input.ndim)
     if input.ndim and not input.shape[dim]:
         refuse_empty(name, tuple(input.shape), (dim,), False)
@@ -143,7 +141,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Kth
     dim, k = _checked("kthvalue", input, dim), whole("kthvalue", "k", k)
     if not 1 <= k <= (input.shape[dim] if input.ndim else 1):
         words = f"kthvalue(): selected number k out of range for dimension {dim}"
-        raise ShapeError(explain(words, f"k is {k}, and the shape {tuple(input.shape)}"))
+        raise ShapeError(words, f"k is {k}, and the shape {tuple(input.shape)}")
     places = partial(_places, rank=lambda size, nans: k - 1)
     return _selected(KthvalueResult, input, dim, keepdim, places)  # type: ignore[no-any-return]
 
@@ -244,7 +242,7 @@ def _checked_quantile(name: str, input: Tensor, q: Any, way: str) -> Tensor:
     if not input.numel():
         raise ShapeError(f"{name}() input tensor must be non-empty")
     if input.dtype not in (dtypes.float32, dtypes.float64):
-        raise DtypeError(explain(f"{name}() input tensor must be either float or double dtype", f"it is {input.dtype}"))
+        raise DtypeError(f"{name}() input tensor must be either float or double dtype", f"it is {input.dtype}")
     if way not in _WAYS:
         words = "linear, lower, higher, midpoint or nearest"
         raise ShapeError(f"{name}() interpolation must be one of {words}, but got {way}")
@@ -256,7 +254,7 @@ def _checked_quantile(name: str, input: Tensor, q: Any, way: str) -> Tensor:
         raise ShapeError(f"{name}() q must be a scalar or 1D tensor")
     if q.dtype is not input.dtype:
         words = f"{name}() q tensor must be same dtype as the input tensor"
-        raise DtypeError(explain(words, f"they are {q.dtype} and {input.dtype}"))
+        raise DtypeError(words, f"they are {q.dtype} and {input.dtype}")
     if q.device != input.device:
         raise ShapeError(f"{name}() q tensor must be on the same device as the input tensor")
     if not q.is_cuda and not bool(((q >= 0) & (q <= 1)).all()):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.gradients import called
-from ...errors import ArgumentError, DtypeError, ShapeError, explain, warn
+from ...errors import ArgumentError, DtypeError, ShapeError, warn
 from ...ground.public import public
 from ...kernels.bounds import places_along, within
 from ...kernels.reduction import extremes, sums
@@ -38,11 +38,9 @@ def _freedom(
         correction = 1 if unbiased is None or unbiased else 0
     if isinstance(correction, complex):
         raise DtypeError(
-            explain(
-                "value cannot be converted to type double without overflow",
-                f"{name}(): the correction is {correction}",
-                remedy="pass a real number",
-            )
+            "value cannot be converted to type double without overflow",
+            f"{name}(): the correction is {correction}",
+            remedy="pass a real number",
         )
     dim = no_dims(dim)
     if isinstance(input, Tensor) and input.dtype.category >= dtypes.FLOATING:
@@ -175,7 +173,7 @@ def norm(
         return matrix_norm(input, p, dim, as_flag("norm", keepdim), dtype)
     if isinstance(p, str) and p != "fro":
         words = f"linalg.matrix_norm: Order {p} not supported."
-        raise ShapeError(explain(words, "norm() takes a number, 'fro' or 'nuc'"))
+        raise ShapeError(words, "norm() takes a number, 'fro' or 'nuc'")
     order = 2.0 if p is None or p == "fro" else float(p)
     dim = no_dims(dim)
     if isinstance(input, Tensor) and (dtype is not None or not input.dtype.is_floating_point):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import DtypeError, ShapeError, explain, warn
+from ...errors import DtypeError, ShapeError, warn
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.reduction.functions import Dim
@@ -27,7 +27,7 @@ def nanmean(input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any
     check_tensor("nanmean", "input", 1, input)
     if input.dtype.category < dtypes.FLOATING:
         words = "nanmean(): expected input to have floating point or complex dtype but got "
-        raise DtypeError(explain(words + input.dtype.legacy, remedy="convert the input first, as in x.float()"))
+        raise DtypeError(words + input.dtype.legacy, remedy="convert the input first, as in x.float()")
     return input.nansum(dim, keepdim, dtype=dtype) / (~input.isnan()).sum(dim, keepdim)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ...autograd.gradients import called, constant_in
 from ...autograd.mode import no_grad
 from ...autograd.precision import casts
-from ...errors import DivisionError, DtypeError, RangeError, ShapeError, explain
+from ...errors import DivisionError, DtypeError, RangeError, ShapeError
 from ...ground.arguments import check_tensor, whole
 from ...ground.public import public, publish
 from ...kernels.rowwise.channel_norm import channel_norm, move_average, normalize_channels
@@ -168,10 +168,8 @@ def _at_least_two(call: str, input: Tensor) -> tuple[int, ...]:
     shape = tuple(input._data.shape)
     if len(shape) < 2:
         raise RangeError(
-            explain(
-                "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
-                f"{call}: the input has to be (N, C, ...), and its shape is {list(shape)}",
-            )
+            "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+            f"{call}: the input has to be (N, C, ...), and its shape is {list(shape)}",
         )
     return shape
 
@@ -194,11 +192,9 @@ def _check(call: str, input: Tensor, words: str, **parameters: Tensor | None) ->
             raise ShapeError(words)
         if each.dtype is not kind and not (is_half(kind) and each.dtype is float32):
             raise DtypeError(
-                explain(
-                    "mixed dtype (CPU): expect parameter to have scalar type of Float",
-                    f"{call}: input is {kind}, {name} is {each.dtype}",
-                    remedy=f"bring {name} to the input's dtype with .to(dtype)",
-                )
+                "mixed dtype (CPU): expect parameter to have scalar type of Float",
+                f"{call}: input is {kind}, {name} is {each.dtype}",
+                remedy=f"bring {name} to the input's dtype with .to(dtype)",
             )
 
 
@@ -374,10 +370,8 @@ def _native_group_norm(
     """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
     if input.numel() != N * C * HxW:
         raise ShapeError(
-            explain(
-                "Expected X.numel() == N * C * HxW to be true, but got false.",
-                f"the input has {input.numel()} elements, and the numbers are {N}, {C} and {HxW}",
-            )
+            "Expected X.numel() == N * C * HxW to be true, but got false.",
+            f"the input has {input.numel()} elements, and the numbers are {N}, {C} and {HxW}",
         )
     out = _group_norm(input, group, weight, bias, eps)
     rows = input.reshape(N, group, C // group * HxW).to((input if weight is None else weight).dtype)

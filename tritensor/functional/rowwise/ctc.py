@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, RangeError, ShapeError, explain
+from ...errors import ArgumentError, RangeError, ShapeError
 from ...kernels.bounds import bounds_of
 from ...kernels.elementwise.arithmetic import where
 from ...kernels.indexing.family import check_bounds
@@ -66,11 +66,9 @@ def ctc_loss(
         raise ShapeError("log_probs tensor must not be empty")
     if isinstance(input_lengths, Tensor) != isinstance(target_lengths, Tensor):
         raise ArgumentError(
-            explain(
-                "ctc_loss() received an invalid combination of arguments",
-                "of input_lengths and target_lengths one is a tensor",
-                remedy="pass tensors or sequences of integers for both",
-            )
+            "ctc_loss() received an invalid combination of arguments",
+            "of input_lengths and target_lengths one is a tensor",
+            remedy="pass tensors or sequences of integers for both",
         )
     if log_probs.ndim != 3:
         _refuse(
@@ -78,7 +76,7 @@ def ctc_loss(
         )
     length, batch, classes = log_probs.shape
     if not 0 <= blank < classes:
-        raise ShapeError(explain("blank must be in label range", f"it is {blank}, of {classes} classes"))
+        raise ShapeError("blank must be in label range", f"it is {blank}, of {classes} classes")
     steps, labels = _lengths("input_lengths", input_lengths, batch), _lengths("target_lengths", target_lengths, batch)
     _at_least("target_lengths", labels)
     target = _rows(targets, labels, batch)
@@ -111,7 +109,7 @@ def _lengths(name: str, lengths: Any, batch: int) -> np.ndarray:
     numbers = lengths.cpu().reshape(-1).tolist() if isinstance(lengths, Tensor) else map(index, lengths)
     found = np.array([*numbers], np.int64)
     if len(found) != batch:
-        raise ShapeError(explain(f"{name} must be of size batch_size", f"it has {len(found)} elements, not {batch}"))
+        raise ShapeError(f"{name} must be of size batch_size", f"it has {len(found)} elements, not {batch}")
     return found
 
 

@@ -39,7 +39,7 @@ def _check_result(result: dtype, wanted: dtype) -> None:
     """Raise where PyTorch, which computes in memory of the wanted dtype, finds that it is too narrow."""
     if wanted.category < result.category:
         words = f"result type {result.legacy} can't be cast to the desired output type {wanted.legacy}"
-        raise DtypeError(explain(words, remedy="convert the tensor with .to(dtype)"))
+        raise DtypeError(words, remedy="convert the tensor with .to(dtype)")
 
 
 @loss(autocast={"cpu": "float32", "cuda": "float32"})
@@ -121,11 +121,9 @@ def binary_cross_entropy(
     check_floating("binary_cross_entropy", input)
     if target.dtype is not input.dtype:
         raise DtypeError(
-            explain(
-                f"Found dtype {target.dtype.legacy} but expected {input.dtype.legacy}",
-                "input and target have one dtype",
-                remedy="convert the target with .to(input.dtype)",
-            )
+            f"Found dtype {target.dtype.legacy} but expected {input.dtype.legacy}",
+            "input and target have one dtype",
+            remedy="convert the target with .to(input.dtype)",
         )
     values = errors.share_error(input, target)
     values = values if weight is None else (values * weight).to(input.dtype)

@@ -105,10 +105,7 @@ def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, tuple[int, 
     if len(shape) == 2:
         if len(wanted) != 1:
             raise ShapeError(
-                explain(
-                    "0D or 1D target tensor expected, multi-target not supported",
-                    f"the target has shape {tuple(wanted)}",
-                )
+                "0D or 1D target tensor expected, multi-target not supported", f"the target has shape {tuple(wanted)}"
             )
         losses.check_target_dtype(target)
         return input, target, tuple(wanted)
@@ -131,11 +128,9 @@ def _against_probabilities(
     """Cross entropy where the target is a probability for each class."""
     if not target.dtype.is_floating_point:
         raise DtypeError(
-            explain(
-                f"Expected floating point type for target with class probabilities, got {target.dtype.legacy}",
-                f"target has the shape of input, {tuple(input.shape)}",
-                remedy="convert the target with .float(); or pass class indices, without the class dimension",
-            )
+            f"Expected floating point type for target with class probabilities, got {target.dtype.legacy}",
+            f"target has the shape of input, {tuple(input.shape)}",
+            remedy="convert the target with .float(); or pass class indices, without the class dimension",
         )
     if input.ndim == 0:
         raise RangeError("Dimension specified as 1 but tensor has no dimensions")

@@ -128,9 +128,7 @@ def check_floating(kernel: str, *tensors: Tensor) -> None:
     highest = max(kinds, key=lambda kind: kind.category)
     if highest.category != FLOATING:
         raise UnsupportedError(
-            explain(
-                f"\"{kernel}\" not implemented for '{highest.legacy}'",
-                f"it takes floating dtypes, got {' and '.join(map(str, kinds))}",
-                remedy="convert the input first, as in x.float()",
-            )
+            f"\"{kernel}\" not implemented for '{highest.legacy}'",
+            f"it takes floating dtypes, got {' and '.join(map(str, kinds))}",
+            remedy="convert the input first, as in x.float()",
         )

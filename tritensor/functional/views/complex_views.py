@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DtypeError, ShapeError, explain
+from ...errors import DtypeError, ShapeError
 from ...ground.arguments import check_tensor
 from ...ground.public import method, public
 from ...kernels import pairs
@@ -50,7 +50,7 @@ def view_as_real(input: Tensor) -> Tensor:
     """
     check_tensor("view_as_real", "input", 1, input)
     if not input.is_complex():
-        raise DtypeError(explain("view_as_real is only supported for complex tensors", f"the dtype is {input.dtype}"))
+        raise DtypeError("view_as_real is only supported for complex tensors", f"the dtype is {input.dtype}")
     return _view_as_real(input)
 
 
@@ -69,19 +69,19 @@ def view_as_complex(input: Tensor) -> Tensor:
     check_tensor("view_as_complex", "input", 1, input)
     if input.dtype not in (dtypes.float32, dtypes.float64):
         words = "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type:"
-        raise DtypeError(explain(f"{words} {input.dtype.legacy}", remedy="convert it with .float()"))
+        raise DtypeError(f"{words} {input.dtype.legacy}", remedy="convert it with .float()")
     if not input.ndim:
         raise ShapeError("Input tensor must have one or more dimensions")
     if input.shape[-1] != 2:
-        raise ShapeError(explain("Tensor must have a last dimension of size 2", f"the shape is {tuple(input.shape)}"))
+        raise ShapeError("Tensor must have a last dimension of size 2", f"the shape is {tuple(input.shape)}")
     strides = input.stride()
     if strides[-1] != 1:
-        raise ShapeError(explain("Tensor must have a last dimension with stride 1", f"the strides are {strides}"))
+        raise ShapeError("Tensor must have a last dimension with stride 1", f"the strides are {strides}")
     if any(step % 2 and size > 1 for size, step in zip(input.shape[:-1], strides[:-1], strict=True)):
-        raise ShapeError(explain("Tensor must have a stride divisible by 2 for all but last dimension", f"{strides}"))
+        raise ShapeError("Tensor must have a stride divisible by 2 for all but last dimension", f"{strides}")
     if input.storage_offset() % 2:
         words = "Tensor must have a storage_offset divisible by 2"
-        raise ShapeError(explain(words, f"the offset is {input.storage_offset()}"))
+        raise ShapeError(words, f"the offset is {input.storage_offset()}")
     return _view_as_complex(input)
 
 
@@ -108,7 +108,7 @@ def imag(input: Tensor) -> Tensor:
     check_tensor("imag", "input", 1, input)
     if not input.is_complex():
         words = "imag is not implemented for tensors with non-complex dtypes."
-        raise DtypeError(explain(words, f"the dtype is {input.dtype}"))
+        raise DtypeError(words, f"the dtype is {input.dtype}")
     return _slice(_view_as_real(input), (Ellipsis, 1))
 
 

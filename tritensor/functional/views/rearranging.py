@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.gradients import called
-from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ...errors import ArgumentError, DtypeError, RangeError, ShapeError
 from ...ground.arguments import whole
 from ...ground.public import method, public
 from ...operators import registry
@@ -215,9 +215,7 @@ def _origins(repeats: Tensor, size: int) -> np.ndarray:
     if repeats.ndim > 1:
         raise ShapeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.dtype not in (dtypes.int64, dtypes.int32):
-        raise DtypeError(
-            explain(f'"repeat_interleave" not implemented for {repeats.dtype}: repeats must be int64 or int32')
-        )
+        raise DtypeError(f'"repeat_interleave" not implemented for {repeats.dtype}: repeats must be int64 or int32')
     counts = repeats._to_host().reshape(-1)
     if (counts < 0).any():
         raise ShapeError("repeats can not be negative")

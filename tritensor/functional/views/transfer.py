@@ -74,10 +74,8 @@ def parse_to(args: tuple[Any, ...], device: Any, dtype: Any, other: Any = None) 
     if not known or len(rest) > 2 or not all(isinstance(flag, bool) for flag in rest):
         got = ", ".join([*(type(value).__name__ for value in args), *([] if known else [f"dtype={dtype!r}"])])
         raise ArgumentError(
-            explain(
-                f"to() received an invalid combination of arguments - got ({got}), but expected one of:",
-                *(f"* {signature}" for signature in _SIGNATURES),
-            )
+            f"to() received an invalid combination of arguments - got ({got}), but expected one of:",
+            *(f"* {signature}" for signature in _SIGNATURES),
         )
     return device, dtype, tuple(rest)
 
@@ -337,9 +335,7 @@ def _fill(self: Tensor, value: Any, name: str = "") -> Tensor:
         return self
     source = value if isinstance(value, Tensor) else self.new_full((), _held(value, self))
     if source.ndim:
-        raise DtypeError(
-            explain(f"fill_ only supports 0-dimension value tensor but got tensor with {source.ndim} dimensions.")
-        )
+        raise DtypeError(f"fill_ only supports 0-dimension value tensor but got tensor with {source.ndim} dimensions.")
     write(self, source.to(self.device, self.dtype).expand(self.shape), name)
     return self
 
@@ -365,7 +361,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
         DeviceError: the tensor is not on the CPU.
     """
     if self.is_cuda:
-        raise DtypeError(explain(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"))
+        raise DtypeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
     if active() is None or self._pinned:
         return self
     result = wrap(copies.pin(self._host_array()))
@@ -387,11 +383,9 @@ def record_stream(self: Tensor, s: Stream) -> None:
         raise ArgumentError(f"record_stream(): argument 's' (position 1) must be Stream, not {type(s).__name__}")
     if s.device != self.device:
         raise DeviceError(
-            explain(
-                "record_stream(): the stream and the tensor are on different devices",
-                f"the tensor is on {self.device}, the stream on {s.device}",
-                remedy="pass a stream of the tensor's own device",
-            )
+            "record_stream(): the stream and the tensor are on different devices",
+            f"the tensor is on {self.device}, the stream on {s.device}",
+            remedy="pass a stream of the tensor's own device",
         )
     self._data.buffer.record_stream(s)
 
@@ -417,7 +411,7 @@ def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memo
 def _of_type_name(kind: Any) -> tuple[str, dtypes.dtype]:
     """The device and the dtype that a legacy type name stands for; Tensor itself is the CPU's default dtype."""
     if not isinstance(kind, (str, type)):
-        raise ArgumentError(explain("dtype must be a type, str, or dtype object", f"got {kind!r}"))
+        raise ArgumentError("dtype must be a type, str, or dtype object", f"got {kind!r}")
     if kind is Tensor or kind == "torch.Tensor":
         return "cpu", dtypes.get_default_dtype()
     name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
@@ -478,5 +472,5 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
         ArgumentError: a stream.
     """
     if stream is not None:
-        raise ArgumentError(explain("to_device: takes no stream", remedy="use `with tritensor.cuda.stream(stream):`"))
+        raise ArgumentError("to_device: takes no stream", remedy="use `with tritensor.cuda.stream(stream):`")
     return self.to(device)  # type: ignore[no-any-return]

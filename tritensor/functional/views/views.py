@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, RangeError, ShapeError, explain
+from ...errors import ArgumentError, RangeError, ShapeError
 from ...ground.arguments import check_tensor, check_tensors, whole
 from ...ground.public import method, public
 from ...host.copying import LARGE
@@ -74,11 +74,9 @@ def _view_bits(input: Tensor, given: tuple[Any, ...], dtype: Any) -> Tensor:
     if target is None or len(given) + (dtype is not None) != 1:
         got = ", ".join(type(value).__name__ for value in (*given, *([] if dtype is None else [dtype])))
         raise ArgumentError(
-            explain(
-                f"view() received an invalid combination of arguments - got ({got}), but expected one of:",
-                "* (dtype dtype)",
-                "* (tuple of ints size)",
-            )
+            f"view() received an invalid combination of arguments - got ({got}), but expected one of:",
+            "* (dtype dtype)",
+            "* (tuple of ints size)",
         )
     data, kind = input._data, target.numpy
     out: Any
@@ -222,7 +220,7 @@ def transpose(input: Tensor, dim0: Any, dim1: Any = None) -> Tensor:
     if dim1 is None:
         if isinstance(dim0, (tuple, list)):
             return permute(input, dim0)
-        raise ArgumentError(explain("transpose(): argument 'dim1' is missing", remedy="name two, or a tuple of all"))
+        raise ArgumentError("transpose(): argument 'dim1' is missing", remedy="name two, or a tuple of all")
     first, second = layout.normalize_dim(dim0, rank), layout.normalize_dim(dim1, rank)
     order = list(range(rank))
     if rank:

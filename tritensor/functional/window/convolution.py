@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...autograd.levels import followed
-from ...errors import ArgumentError, ShapeError, explain
+from ...errors import ArgumentError, ShapeError
 from ...ground.arguments import check_tensor, whole
 from ...ground.composing import declare
 from ...kernels.window.convolution import convolution, convolution_transposed
@@ -23,7 +23,7 @@ def numbers(call: str, name: str, value: Any, count: int) -> tuple[int, ...]:
         numbers = tuple([operator.index(each) for each in several])
     except (TypeError, ShapeError):
         raise ArgumentError(
-            explain(f"{call}(): argument '{name}' must be tuple of ints, not {type(value).__name__}", f"got {value!r}")
+            f"{call}(): argument '{name}' must be tuple of ints, not {type(value).__name__}", f"got {value!r}"
         ) from None
     if len(numbers) == 1:
         return numbers * count
@@ -43,35 +43,31 @@ def _check_operands(call: str, rank: int, input: Any, weight: Any, bias: Any) ->
         check_tensor(call, "bias", 3, bias)
     if input.ndim not in (rank + 1, rank + 2):
         raise ShapeError(
-            explain(
-                f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {call}, but got input of size: "
-                f"{list(input.shape)}",
-                f"weight has the shape {list(weight.shape)}",
-            )
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {call}, but got input of size: "
+            f"{list(input.shape)}",
+            f"weight has the shape {list(weight.shape)}",
         )
     if weight.ndim != rank + 2:
         if weight.ndim < 3:
-            raise ShapeError(explain("weight should have at least three dimensions", f"got {list(weight.shape)}"))
+            raise ShapeError("weight should have at least three dimensions", f"got {list(weight.shape)}")
         raise ShapeError(
-            explain(
-                f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, "
-                f"but got {rank + 2}-dimensional input of size {list(input.shape)} instead",
-                f"{call} takes a weight of {rank + 2} dimensions",
-            )
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, "
+            f"but got {rank + 2}-dimensional input of size {list(input.shape)} instead",
+            f"{call} takes a weight of {rank + 2} dimensions",
         )
 
 
 def _check_numbers(stride: Any, padding: Any, dilation: Any, groups: int, more: Sequence[int] = ()) -> None:
     """Raise for numbers that no input fits, in the order in which PyTorch does."""
     if groups <= 0:
-        raise ShapeError(explain("non-positive groups is not supported", f"groups is {groups}"))
+        raise ShapeError("non-positive groups is not supported", f"groups is {groups}")
     for words, wrong, values in (
         ("negative padding is", min(padding) < 0, padding),
         ("negative output_padding is", min(more, default=0) < 0, more),
         ("non-positive stride is", min(stride) <= 0, stride),
     ):
         if wrong:
-            raise ShapeError(explain(f"{words} not supported", f"got {values}"))
+            raise ShapeError(f"{words} not supported", f"got {values}")
     if min(dilation) <= 0:
         raise ShapeError(f"dilation should be greater than zero, but got {dilation}")
 
@@ -92,10 +88,8 @@ def _check_channels(
     given = f"Given {'transposed=1' if transposed else f'groups={groups}'}, weight of size {list(weight)}, expected "
     if x[1] != wanted:
         raise ShapeError(
-            explain(
-                f"{given}input{list(x)} to have {wanted} channels, but got {x[1]} channels instead",
-                remedy="put the channels into the second dimension; x.movedim(-1, 1) does so where they are the last",
-            )
+            f"{given}input{list(x)} to have {wanted} channels, but got {x[1]} channels instead",
+            remedy="put the channels into the second dimension; x.movedim(-1, 1) does so where they are the last",
         )
     channels = weight[1] * groups if transposed else first
     if bias is not None and bias != (channels,):
@@ -146,10 +140,10 @@ def convolve(
     x, kernel = input._data.shape, weight._data.shape[2:]
     words = padding if isinstance(padding, str) else ""
     if words not in ("", "same", "valid"):
-        raise ShapeError(explain(f"Invalid padding string: '{words}'", remedy="pass 'same', 'valid' or numbers"))
+        raise ShapeError(f"Invalid padding string: '{words}'", remedy="pass 'same', 'valid' or numbers")
     if words == "same":
         if max(stride) != 1:
-            raise ShapeError(explain("padding='same' is not supported for strided convolutions", f"stride is {stride}"))
+            raise ShapeError("padding='same' is not supported for strided convolutions", f"stride is {stride}")
         padding = tuple([same_padding(*each) for each in zip(kernel, dilation, strict=True)])
     else:
         padding = (0,) * rank if words else numbers(call, "padding", padding, rank)
@@ -164,11 +158,9 @@ def convolve(
         padded = " x ".join(str(each + 2 * more) for each, more in zip(x[2:], padding, strict=True))
         taken = " x ".join(str(step * (each - 1) + 1) for each, step in zip(kernel, dilation, strict=True))
         raise ShapeError(
-            explain(
-                f"Calculated padded input size per channel: ({padded}). Kernel size: ({taken}). Kernel size can't be "
-                "greater than actual input size",
-                f"input has the shape {list(x)}, weight {list(weight._data.shape)}",
-            )
+            f"Calculated padded input size per channel: ({padded}). Kernel size: ({taken}). Kernel size can't be "
+            "greater than actual input size",
+            f"input has the shape {list(x)}, weight {list(weight._data.shape)}",
         )
     _check_elements(x, weight._data.shape)
     if not x[1]:  # as in PyTorch no channels give no channels

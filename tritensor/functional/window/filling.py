@@ -100,7 +100,7 @@ def _check_removed(mode: str, size: int, before: int, after: int, dim: int, lett
         words = f"input ({letter}: {size}) is too small. Calculated output {letter}: {left}"
         refused = left < 1 and (before < 0 or after < 0)
     if refused:
-        raise ShapeError(explain(words, f"pad: {before} and {after} for the {size} elements of dimension {dim}"))
+        raise ShapeError(words, f"pad: {before} and {after} for the {size} elements of dimension {dim}")
 
 
 def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
@@ -118,7 +118,7 @@ def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
                     f"Argument #{4 + 2 * step}: Padding size should be less than the corresponding input dimension, "
                     f"but got: padding ({before}, {after}) at dimension {dim} of input {list(x.shape)}"
                 )
-            raise ShapeError(explain(words, f"{most} elements are to be added to the {size} of dimension {dim}"))
+            raise ShapeError(words, f"{most} elements are to be added to the {size} of dimension {dim}")
         if before or after:
             maps.append(Map(dim, size, size + before + after, rule("padded", mode, before, after)))
     if not maps:

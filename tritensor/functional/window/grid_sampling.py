@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ...autograd.mode import no_grad
-from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain, warn
+from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, warn
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.window.sampling_grid import sample_places
@@ -102,14 +102,12 @@ def _check(input: Tensor, grid: Tensor, mode: str) -> None:
         raise ShapeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if not input.dtype.is_floating_point:
         words = f"\"grid_sampler_{input.ndim - 2}d\" not implemented for '{input.dtype.legacy}'"
-        raise UnsupportedError(explain(words, f"the input is {input.dtype}", remedy="convert it with .to(dtype)"))
+        raise UnsupportedError(words, f"the input is {input.dtype}", remedy="convert it with .to(dtype)")
     if grid.dtype is not input.dtype:
         raise DtypeError(
-            explain(
-                f"expected scalar type {input.dtype.legacy} but found {grid.dtype.legacy}",
-                f"grid_sampler: input is {input.dtype}, grid is {grid.dtype}",
-                remedy="bring both to one dtype with .to(dtype)",
-            )
+            f"expected scalar type {input.dtype.legacy} but found {grid.dtype.legacy}",
+            f"grid_sampler: input is {input.dtype}, grid is {grid.dtype}",
+            remedy="bring both to one dtype with .to(dtype)",
         )
 
 
@@ -216,7 +214,7 @@ def affine_coordinates(theta: Tensor, size: Sequence[int], align_corners: bool) 
     if shape != (size[0], rank, rank + 1):
         wanted, got = [size[0], rank + 1], [shape[0], shape[-1]]
         words = f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: {got}."
-        raise ShapeError(explain(words, f"theta has the shape {list(shape)}, and the size is {tuple(size)}"))
+        raise ShapeError(words, f"theta has the shape {list(shape)}, and the size is {tuple(size)}")
     sizes = tuple(size[2:])
     axes = []
     for dim, count in enumerate(sizes):

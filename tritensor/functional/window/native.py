@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...autograd.gradients import called
-from ...errors import ArgumentError, ShapeError, explain
+from ...errors import ArgumentError, ShapeError
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import FUNCTIONAL, public, publish
 from ...tensors import Tensor
@@ -98,7 +98,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     ):
         if wrong:
             shapes = ", ".join(str(list(each.shape)) for each in (input, weight, bias))
-            raise ShapeError(explain(words, f"input, weight and bias have the shapes {shapes}"))
+            raise ShapeError(words, f"input, weight and bias have the shapes {shapes}")
     out = convolve(1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
     return called("ConvTbcBackward0", out.clone(memory_format=contiguous_format))  # type: ignore[no-any-return]
 
@@ -135,7 +135,7 @@ def convolution(
     if input.ndim != weight.ndim or rank > 3:
         words = f"Expected {rank + 2}-dimensional input for {rank + 2}-dimensional weight {shape}, but got "
         words += f"{input.ndim}-dimensional input of size {list(input.shape)} instead"
-        raise ShapeError(explain(words, "there are convolutions of one, two and three dimensions"))
+        raise ShapeError(words, "there are convolutions of one, two and three dimensions")
     if transposed:
         return convolve_transposed(
             rank, input, weight, bias, stride, padding, output_padding, groups=groups, dilation=dilation

@@ -46,7 +46,7 @@ def sizes_of(call: str, rank: int, name: str, position: int, value: Any) -> Size
         else:
             also = "omitted, " if name == "stride" else ""
             words = f"{call}: {name} must either be {also}a single int, or a tuple of {_NUMBERS[rank]}"
-        raise ShapeError(explain(words, f"{name} is {value!r}"))
+        raise ShapeError(words, f"{name} is {value!r}")
     return found
 
 
@@ -222,7 +222,7 @@ def check_dtype(words: str, input: Tensor, fits: Callable[[Any], bool]) -> None:
     """
     if not fits(input.dtype):
         first = f"\"{words}\" not implemented for '{input.dtype.legacy}'"
-        raise UnsupportedError(explain(first, remedy="convert the input first, as in x.float()"))
+        raise UnsupportedError(first, remedy="convert the input first, as in x.float()")
 
 
 def floating(kind: Any) -> bool:

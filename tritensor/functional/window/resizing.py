@@ -8,7 +8,7 @@ from typing import Any
 from ...autograd.gradients import called
 from ...autograd.names import node_name
 from ...autograd.precision import casts
-from ...errors import ArgumentError, ShapeError, UnsupportedError, explain, warn
+from ...errors import ArgumentError, ShapeError, UnsupportedError, warn
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
 from ...kernels.window.resampling import resampled
@@ -136,11 +136,9 @@ def _interpolate(
         (x,) = cast(policy, x)
     if not (x.dtype.is_floating_point or (x.dtype is dtypes.uint8 and mode != "area")):
         raise UnsupportedError(
-            explain(
-                f"\"{words}\" not implemented for '{x.dtype.legacy}'",
-                f"interpolate takes floating dtypes{' and uint8' * (mode != 'area')}, got {x.dtype}",
-                remedy="convert the input with .to(dtype)",
-            )
+            f"\"{words}\" not implemented for '{x.dtype.legacy}'",
+            f"interpolate takes floating dtypes{' and uint8' * (mode != 'area')}, got {x.dtype}",
+            remedy="convert the input with .to(dtype)",
         )
     _check_sizes(tuple(x.shape), sizes, words)
     kind = "float64" if x.dtype is dtypes.float64 else "float32"

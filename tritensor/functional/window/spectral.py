@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DtypeError, ShapeError, explain, warn
+from ...errors import DtypeError, ShapeError, warn
 from ...ground.arguments import whole
 from ...ground.public import public
 from ...kernels.hosted.fourier import COMPLEX_OF, fft_c2c, fft_c2r, fft_r2c
@@ -58,7 +58,7 @@ class _Frames:
     def check(self, good: bool, words: str, remedy: str = "") -> None:
         """Raise a ShapeError unless an argument is good."""
         if not good:
-            raise ShapeError(explain(self.head + words, remedy=remedy))
+            raise ShapeError(self.head + words, remedy=remedy)
 
     def window(self, window: Tensor | None, like: Tensor, kind: dtypes.dtype) -> Tensor:
         """The window in the middle of a frame, zeros beside it."""
@@ -103,18 +103,16 @@ def stft(
     rest = f"normalized={int(normalized)}, onesided={'None' if onesided is None else int(onesided)}, "
     rest += f"return_complex={'None' if return_complex is None else int(return_complex)}, align_to_window={shown}"
     if center and align_to_window is not None:
-        raise ShapeError(explain("stft align_to_window should only be set when center = false", "center is True"))
+        raise ShapeError("stft align_to_window should only be set when center = false", "center is True")
     if center and input.ndim in (1, 2) and n_fft > 0:
         around, batched = whole("stft", "n_fft", n_fft) // 2, input.reshape(1, -1, input.shape[-1])
         input = pad(batched, (around, around), pad_mode).reshape(*input.shape[:-1], -1)
     frames = _Frames("stft", input, n_fft, hop_length, win_length, window, rest)
     if return_complex is None and not complex_:
         raise ShapeError(
-            explain(
-                "stft requires the return_complex parameter be given for real inputs, and will further require that "
-                "return_complex=True in a future PyTorch release.",
-                remedy="pass return_complex=True",
-            )
+            "stft requires the return_complex parameter be given for real inputs, and will further require that "
+            "return_complex=True in a future PyTorch release.",
+            remedy="pass return_complex=True",
         )
     if window is None:
         warn(_RECTANGLE)
@@ -180,7 +178,7 @@ def istft(
         warn(_RECTANGLE_OF_INVERSE)
     if not input.is_complex():
         words = "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
-        raise DtypeError(explain(words, f"input is {input.dtype}"))
+        raise DtypeError(words, f"input is {input.dtype}")
     size, hop = frames.size, frames.hop
     frames.check(input.numel() > 0, "input tensor cannot be empty.")
     words = f"expected a tensor with 2 or 3 dimensions, but got {input.ndim}"
@@ -222,7 +220,7 @@ def istft(
     least = weight.abs().min().item()
     if not least > 1e-11:
         raise ShapeError(
-            explain(f"{frames.head.rstrip(': ')} window overlap add min: 1", f"the least sum of squares is {least:g}")
+            f"{frames.head.rstrip(': ')} window overlap add min: 1", f"the least sum of squares is {least:g}"
         )
     signal = signal / weight
     signal = signal.squeeze(0) if input.ndim == 2 else signal

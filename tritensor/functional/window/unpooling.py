@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd.gradients import called, constant_in
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, RangeError, ShapeError, explain
+from ...errors import DtypeError, RangeError, ShapeError
 from ...ground.arguments import check_tensor
 from ...ground.composing import declare
 from ...kernels.indexing.family import check_bounds, gather, scatter
@@ -113,7 +113,7 @@ def _checked_samples(
         # in three dimensions PyTorch wants one element more than it needs
         if count + length - 1 + (rank == 3) > extent or length < 1 or count < 0:
             words = f"{call}{'_out' if rank == 3 else ''}(): pool {name} {length} too large relative to input {name} "
-            raise ShapeError(explain(f"{words}{extent}", f"{count} windows do not fit"))
+            raise ShapeError(f"{words}{extent}", f"{count} windows do not fit")
     lead = (*(1,) * (rank + 2 - ndim), *shape[: ndim - rank])
     check_dtype(f"{call}_out_frame", input, floating)
     if samples is None:
@@ -127,7 +127,7 @@ def _checked_samples(
             fits = ("no less then input batch size", "equals to input channel size", f"equals to {rank}; got {got}")[
                 dim
             ]
-            raise ShapeError(explain(f"Expect _random_samples.size({dim}) {fits}.", f"{got} is not {wanted}"))
+            raise ShapeError(f"Expect _random_samples.size({dim}) {fits}.", f"{got} is not {wanted}")
     return samples[: lead[0]]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.names import of_tensors
-from ...errors import DtypeError, explain
+from ...errors import DtypeError
 from ...ground.public import method
 from ...host.copying import copied
 from ...operators.rules import ANY, CHOSEN, FLOAT, NoBooleans, Rule, Scaled, Square, one_dtype
@@ -158,10 +158,8 @@ class Ratio(Rule):
         """See the base class."""
         if all(isinstance(value, Tensor) and value.dtype.category < dtypes.FLOATING for value in operands[1:]):
             raise DtypeError(
-                explain(
-                    "Integer division with addcdiv is no longer supported",
-                    remedy="convert one of the two tensors with .float(), or divide and add: input + value * (a // b)",
-                )
+                "Integer division with addcdiv is no longer supported",
+                remedy="convert one of the two tensors with .float(), or divide and add: input + value * (a // b)",
             )
         return super().__call__(operator, operands)
 
@@ -192,11 +190,9 @@ class Interpolation(Rule):
         weight = operands[2]
         if isinstance(weight, complex) and not any(isinstance(x, Tensor) and x.dtype.is_complex for x in operands):
             raise DtypeError(
-                explain(
-                    "value cannot be converted to type float without overflow",
-                    f"{operator}(): the weight is {weight}, and the tensors are real",
-                    remedy="pass a real weight",
-                )
+                "value cannot be converted to type float without overflow",
+                f"{operator}(): the weight is {weight}, and the tensors are real",
+                remedy="pass a real weight",
             )
         one_dtype(operator, operands[:2] if isinstance(weight, Tensor) and not weight.ndim else operands)
         return super().__call__(operator, operands)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ShapeError, explain
+from ...errors import ShapeError
 from ...operators.rules import FLOATING, Rule
 from ...runtime.call import Call
 from ...tensors import Tensor
@@ -118,11 +118,9 @@ class Shares(Rule):
         x = operands[0]
         if np.size(x) and not (np.min(x) >= 0 and np.max(x) <= 1):
             raise ShapeError(
-                explain(
-                    "all elements of input should be between 0 and 1",
-                    f"they are from {np.min(x):g} to {np.max(x):g}",
-                    remedy="apply a sigmoid first, or use binary_cross_entropy_with_logits",
-                )
+                "all elements of input should be between 0 and 1",
+                f"they are from {np.min(x):g} to {np.max(x):g}",
+                remedy="apply a sigmoid first, or use binary_cross_entropy_with_logits",
             )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.names import of_tensors
-from ...errors import UnsupportedError, explain
+from ...errors import UnsupportedError
 from ...ground.arguments import wrong_type
 from ...operators.rules import FLOATING, REAL_FLOAT, Rule
 from ...tensors import Tensor
@@ -27,7 +27,7 @@ class RealSign(Rule):
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """See the base class."""
         if operands[0].dtype.is_complex:
-            raise UnsupportedError(explain("signbit is not implemented for complex tensors.", remedy="pass x.real"))
+            raise UnsupportedError("signbit is not implemented for complex tensors.", remedy="pass x.real")
         return super().__call__(operator, operands)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ShapeError, explain
+from ...errors import ShapeError
 from ...operators import Dtypes, Shapes
 from ...operators.rules import FLOATING
 from ...runtime.call import Call
@@ -41,7 +41,7 @@ class Bags(Indexing):
         if not offsets.is_cuda:
             ends = offsets._host_array()
             if ends[0] or ends[-1] != indices.numel() or (ends[1:] < ends[:-1]).any():
-                raise ShapeError(explain("embedding_bag(): offsets have to rise", remedy="sort the bags"))
+                raise ShapeError("embedding_bag(): offsets have to rise", remedy="sort the bags")
 
     def on_host(self, call: Call) -> Any:
         """The reference, which casts only the rows that it reads."""

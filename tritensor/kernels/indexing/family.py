@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...drivers.capture import capturing
-from ...errors import BoundsError, DtypeError, ShapeError, explain
+from ...errors import BoundsError, DtypeError, ShapeError
 from ...memory.array import DeviceArray
 from ...memory.lifted import Batched
 from ...operators import Dtypes, Operator, Shapes, copy_into
@@ -56,10 +56,8 @@ class Indexing(Operator):
         for name, value in zip(self.inputs, call.inputs, strict=True):
             if name not in self.kinds and isinstance(value, Tensor) and value.dtype is not kind:
                 raise DtypeError(
-                    explain(
-                        f"{self.name}(): {self.inputs[0]} has dtype {kind}, {name} {value.dtype}",
-                        remedy="bring them to one dtype with .to(dtype)",
-                    )
+                    f"{self.name}(): {self.inputs[0]} has dtype {kind}, {name} {value.dtype}",
+                    remedy="bring them to one dtype with .to(dtype)",
                 )
         summed = call.metadata.get("accumulate", "reduce" in call.metadata) and kind in _HALVES
         return dtypes.float32 if summed else kind, (kind,)

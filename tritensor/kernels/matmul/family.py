@@ -87,11 +87,9 @@ class Matmul(Operator):
         for name, value in zip(self.inputs[1:], call.inputs[1:], strict=True):
             if value is not None and value.dtype is not first:
                 raise DtypeError(
-                    explain(
-                        f"expected m1 and m2 to have the same dtype, but got: {c_name(first)} != {c_name(value.dtype)}",
-                        f"{self.name}: {self.inputs[0]} has dtype {first}, {name} {value.dtype}",
-                        remedy="bring them to one dtype with .to(dtype)",
-                    )
+                    f"expected m1 and m2 to have the same dtype, but got: {c_name(first)} != {c_name(value.dtype)}",
+                    f"{self.name}: {self.inputs[0]} has dtype {first}, {name} {value.dtype}",
+                    remedy="bring them to one dtype with .to(dtype)",
                 )
         if first is dtypes.bool_ and self.of_nothing(call.inputs):
             return first, (first,)
@@ -186,10 +184,8 @@ def refuse_activation(name: str, inputs: Sequence[Any], metadata: dict[str, Any]
     """
     if metadata.get("activation") and any(isinstance(value, Tensor) and value._needs for value in inputs):
         raise AutogradError(
-            explain(
-                f"{name}: an activation inside the operator has no gradient",
-                remedy=f"call tritensor.functional.{function}, which takes two operators for it",
-            )
+            f"{name}: an activation inside the operator has no gradient",
+            remedy=f"call tritensor.functional.{function}, which takes two operators for it",
         )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ... import settings
 from ...drivers.capture import capturing
-from ...errors import ShapeError, explain
+from ...errors import ShapeError
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...operators import copy_into
@@ -418,10 +418,8 @@ def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
     for name, tensor in zip(operator.inputs, entry, strict=True):
         if tensor.shape != param.shape:
             raise ShapeError(
-                explain(
-                    f"The size of {name} {tuple(tensor.shape)} must match the size of param {tuple(param.shape)}",
-                    remedy="make a new optimizer: the state belongs to a parameter of another shape",
-                )
+                f"The size of {name} {tuple(tensor.shape)} must match the size of param {tuple(param.shape)}",
+                remedy="make a new optimizer: the state belongs to a parameter of another shape",
             )
     check_writable(param)
     operator.place(entry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import DtypeError, ShapeError, explain
+from ...errors import DtypeError, ShapeError
 from ...types import dtypes
 
 # C's names of the dtypes, which PyTorch's messages contain.
@@ -33,9 +33,7 @@ def between(low: int, high: int, kind: dtypes.dtype) -> dict[str, int]:
     for name, value in (("from", low), ("to - 1", high - 1)):
         if not least <= value <= most:
             raise ShapeError(
-                explain(
-                    f"{name} is out of bounds for {_C_NAMES.get(kind, kind.name)}",
-                    f"it is {value}; {kind} holds {least} to {most}",
-                )
+                f"{name} is out of bounds for {_C_NAMES.get(kind, kind.name)}",
+                f"it is {value}; {kind} holds {least} to {most}",
             )
     return {"low": low, "span": high - low}

@@ -16,7 +16,7 @@ from typing import Any
 from ...autograd.backward import grad as gradients_by
 from ...autograd.mode import recording
 from ...autograd.tape import Slot
-from ...errors import ShapeError, explain
+from ...errors import ShapeError
 from ...memory import buffer
 from ...operators import Dtypes, Operator, Shapes, copy_into
 from ...operators.rules import Floating
@@ -64,7 +64,7 @@ class _Steps(Operator):
         wanted = {name: shape for shape, names in shapes for name in names}
         for name, shape in given.items():
             if wanted.get(name, shape) != shape:
-                raise ShapeError(explain(f"{self.name}: {name} must have the shape {wanted[name]}, got {shape}"))
+                raise ShapeError(f"{self.name}: {name} must have the shape {wanted[name]}, got {shape}")
 
     def on_host(self, call: Call) -> Callable[..., Any]:
         """The reference; with states of half precision as a device multiplies them."""

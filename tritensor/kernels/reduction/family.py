@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import ArgumentError, RangeError, ShapeError, explain
+from ...errors import ArgumentError, RangeError, ShapeError
 from ...ground.public import public
 from ...host.threads import quietly
 from ...operators import Dtypes, Operator, Shapes
@@ -267,10 +267,8 @@ def _as_index(name: str, dim: Any) -> int:
         return dim.__index__()  # type: ignore[no-any-return]
     except AttributeError:
         raise ArgumentError(
-            explain(
-                f"{name}() received an invalid combination of arguments - got ({dim.__class__.__name__})",
-                "dim is an int or a tuple of ints",
-            )
+            f"{name}() received an invalid combination of arguments - got ({dim.__class__.__name__})",
+            "dim is an int or a tuple of ints",
         ) from None
 
 
@@ -284,15 +282,11 @@ def refuse_empty(name: str, shape: tuple[int, ...], dims: tuple[int, ...], whole
     if whole:
         words = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
         if name.startswith("arg"):
-            raise RangeError(explain(words, f"the shape is {shape}"))
-        raise ShapeError(
-            explain(words + " Specify the reduction dim with the 'dim' argument.", f"the shape is {shape}")
-        )
+            raise RangeError(words, f"the shape is {shape}")
+        raise ShapeError(words + " Specify the reduction dim with the 'dim' argument.", f"the shape is {shape}")
     for dim in dims:
         if shape[dim] == 0:
-            raise RangeError(
-                explain(f"{name}(): Expected reduction dim {dim} to have non-zero size.", f"the shape is {shape}")
-            )
+            raise RangeError(f"{name}(): Expected reduction dim {dim} to have non-zero size.", f"the shape is {shape}")
 
 
 def restore(result: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:

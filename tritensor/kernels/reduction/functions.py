@@ -9,7 +9,7 @@ import numpy as np
 
 from ...autograd.mode import recording
 from ...autograd.tape import Gradient, record
-from ...errors import ArgumentError, explain
+from ...errors import ArgumentError
 from ...operators.outputs import into
 from ...tensors import Tensor, wrap
 from ...types import layout
@@ -53,7 +53,7 @@ def as_one_dim(name: str, dim: Any) -> Any:
     words = f"{name}() received an invalid combination of arguments - got ({kind})"
     if name.startswith("arg"):
         words = f"{name}(): argument 'dim' (position 1) must be int, not {kind}"
-    raise ArgumentError(explain(words, f"{name} goes along one dimension; flatten several into one first"))
+    raise ArgumentError(words, f"{name} goes along one dimension; flatten several into one first")
 
 
 def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tensor]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.mode import recording
-from ...errors import DtypeError, explain
+from ...errors import DtypeError
 from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
 from ...runtime.source import device_function
@@ -51,11 +51,9 @@ class LayerNorm(RowNorm):
                 if not x.is_cuda:
                     words = f"mixed dtype (CPU): expect parameter to have scalar type of {names[0]}"
                 raise DtypeError(
-                    explain(
-                        words,
-                        f"layer_norm: input is {x.dtype}, {name} is {parameter.dtype}",
-                        remedy=f"bring {name} to the input's dtype with .to(dtype)",
-                    )
+                    words,
+                    f"layer_norm: input is {x.dtype}, {name} is {parameter.dtype}",
+                    remedy=f"bring {name} to the input's dtype with .to(dtype)",
                 )
 
     def rows(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...autograd.mode import enable_grad, recording
 from ...autograd.tape import Gradient, Node, record
-from ...errors import DtypeError, RangeError, explain
+from ...errors import DtypeError, RangeError
 from ...host.threads import dot, quietly
 from ...operators import Dtypes, Operator, Shapes
 from ...operators.lifting.batching import Batch, loop
@@ -60,11 +60,9 @@ class ClassLoss(Operator):
         if weight is not None and weight.dtype is not x.dtype:
             names = [each.dtype.legacy for each in (x, weight)]
             raise DtypeError(
-                explain(
-                    f"expected scalar type {names[0]} but found {names[1]}",
-                    f"{self.name}: input is {x.dtype}, weight is {weight.dtype}",
-                    remedy="bring weight to the input's dtype with .to(dtype)",
-                )
+                f"expected scalar type {names[0]} but found {names[1]}",
+                f"{self.name}: input is {x.dtype}, weight is {weight.dtype}",
+                remedy="bring weight to the input's dtype with .to(dtype)",
             )
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
@@ -109,11 +107,9 @@ def check_target_dtype(target: Tensor) -> None:
     """Raise unless class indices are int64 or uint8, as in PyTorch."""
     if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
         raise DtypeError(
-            explain(
-                f"expected target dtype to be Long or Byte, but got {target.dtype.legacy}",
-                f"the target has dtype {target.dtype}",
-                remedy="convert it with .long()",
-            )
+            f"expected target dtype to be Long or Byte, but got {target.dtype.legacy}",
+            f"the target has dtype {target.dtype}",
+            remedy="convert it with .long()",
         )
 
 
@@ -127,10 +123,8 @@ def check_classes(target: np.ndarray, classes: int, ignore_index: int) -> None:
     if wrong.any():
         position = int(np.argmax(wrong))
         raise RangeError(
-            explain(
-                f"Target {target[position]} is out of bounds.",
-                f"{operator()}: it is number {position} of the targets; there are {classes} classes",
-            )
+            f"Target {target[position]} is out of bounds.",
+            f"{operator()}: it is number {position} of the targets; there are {classes} classes",
         )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DtypeError, ShapeError, UnsupportedError, explain
+from ...errors import DtypeError, ShapeError, UnsupportedError
 from ...ground.arguments import wrong_type
 from ...operators import Dtypes, Operator, Shapes, registry
 from ...operators.lifting.batching import Batch
@@ -51,14 +51,12 @@ class Numbers(Rule):
             if value.dtype is not first.dtype:
                 types = [each.type() if name == "weight" else c_name(each.dtype) for each in (first, value)]
                 raise DtypeError(
-                    explain(
-                        f"Input type ({types[0]}) and {name} type ({types[1]}) should be the same",
-                        remedy="bring them to one dtype with .to(dtype)",
-                    )
+                    f"Input type ({types[0]}) and {name} type ({types[1]}) should be the same",
+                    remedy="bring them to one dtype with .to(dtype)",
                 )
         if first.dtype is dtypes.bool_:
             raise UnsupportedError(
-                explain("\"slow_conv2d_cpu\" not implemented for 'Bool'", remedy="convert the operands with .float()")
+                "\"slow_conv2d_cpu\" not implemented for 'Bool'", remedy="convert the operands with .float()"
             )
         return super().__call__(operator, (first, weight))
 
@@ -92,7 +90,7 @@ class Convolution(Operator):
         if len(first) == len(second) == len(size) + 2:
             shape = self.shape(first, second, call.metadata["groups"], size)
         if shape is None or (bias and bias[0] != shape[1:2]):
-            raise ShapeError(explain(f"{self.name}: operands of shapes {first}, {second}, {bias}", f"{call.metadata}"))
+            raise ShapeError(f"{self.name}: operands of shapes {first}, {second}, {bias}", f"{call.metadata}")
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """The operands' dtype; half precision is summed in float32."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ... import autograd
 from ...drivers import active, require
-from ...errors import DeviceError, explain, warn
+from ...errors import DeviceError, warn
 from ...types import devices as places
 from ..module import Module
 from .parallel_apply import parallel_apply
@@ -37,7 +37,7 @@ def _ordinals(device_ids: Sequence[Any] | None) -> list[int]:
     ids = range(require().device_count()) if device_ids is None else device_ids
     found = [cuda_device(each).index for each in ids]
     if not found:
-        raise DeviceError(explain("no available devices were found", remedy="name at least one in device_ids"))
+        raise DeviceError("no available devices were found", remedy="name at least one in device_ids")
     return found  # type: ignore[return-value]
 
 
@@ -45,11 +45,9 @@ def _check_place(module: Module, source: places.device) -> None:
     for tensor in chain(module.parameters(), module.buffers()):
         if tensor.device != source:
             raise DeviceError(
-                explain(
-                    f"module must have its parameters and buffers on device {source} (device_ids[0]) but found one of "
-                    f"them on device: {tensor.device}",
-                    remedy=f"move the module with .to('{source}')",
-                )
+                f"module must have its parameters and buffers on device {source} (device_ids[0]) but found one of "
+                f"them on device: {tensor.device}",
+                remedy=f"move the module with .to('{source}')",
             )
 
 

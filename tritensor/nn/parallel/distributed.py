@@ -174,11 +174,9 @@ def _check_same(parameters: Sequence[tuple[str, Tensor]], group: dist.ProcessGro
         differing = [rank for rank, row in enumerate(rows) if int(row[place]) != int(rows[0][place])]
         if differing:
             raise DistError(
-                explain(
-                    f"DDP expects same model across all ranks, but params[{place}] of rank {differing[0]} appears not "
-                    "to match the same param in process 0.",
-                    f"in rank {group.rank} it is {fact}",
-                )
+                f"DDP expects same model across all ranks, but params[{place}] of rank {differing[0]} appears not "
+                "to match the same param in process 0.",
+                f"in rank {group.rank} it is {fact}",
             )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ... import cuda
 from ...autograd.mode import recording
 from ...autograd.precision import state, turn
-from ...errors import DeviceError, explain
+from ...errors import DeviceError
 from ...tensors import Tensor
 from .scatter_gather import cuda_device
 
@@ -82,11 +82,9 @@ class _Call:
             first = _first_tensor((arguments, kwargs))
             if first is None:
                 raise DeviceError(
-                    explain(
-                        f"in replica {position}, no device was provided and no tensor input was found; device cannot "
-                        "be resolved",
-                        remedy="pass devices=[...]",
-                    )
+                    f"in replica {position}, no device was provided and no tensor input was found; device cannot "
+                    "be resolved",
+                    remedy="pass devices=[...]",
                 )
             self.device = first.device
         self.stream = cuda.current_stream(self.device) if self.device.type == "cuda" else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...drivers import require
-from ...errors import ArgumentError, ShapeError, explain, warn
+from ...errors import ArgumentError, ShapeError, warn
 from ...functional.views.joining import cat
 from ...operators.function import Function
 from ...tensors import Tensor, tensors_in
@@ -92,21 +92,17 @@ def _parts(value: Any, targets: Sequence[places.device], dim: int) -> int:
     for x in tensors_in(value):
         if x.ndim == 0:
             raise ShapeError(
-                explain(
-                    "chunk expects at least a 1-dimensional tensor",
-                    "scatter() found a tensor without dimensions among the arguments, which cannot be cut into parts",
-                    remedy="pass it as a number (x.item()), or give it a row for every example",
-                )
+                "chunk expects at least a 1-dimensional tensor",
+                "scatter() found a tensor without dimensions among the arguments, which cannot be cut into parts",
+                remedy="pass it as a number (x.item()), or give it a row for every example",
             )
         size = x.shape[layout.normalize_dim(dim, x.ndim)]
         counts.setdefault(len(_chunk_sizes(size, len(targets))), x)
     if len(counts) > 1:
         raise ShapeError(
-            explain(
-                f"scatter: the tensors fall into different numbers of parts along dimension {dim}",
-                *(f"shape {tuple(x.shape)} falls into {count}" for count, x in counts.items()),
-                remedy=f"give every tensor the same size along dimension {dim}",
-            )
+            f"scatter: the tensors fall into different numbers of parts along dimension {dim}",
+            *(f"shape {tuple(x.shape)} falls into {count}" for count, x in counts.items()),
+            remedy=f"give every tensor the same size along dimension {dim}",
         )
     return next(iter(counts), len(targets))
 
@@ -208,11 +204,9 @@ def _join(outputs: list[Any], target: places.device, dim: int) -> Any:
         entries = (_join(list(column), target, dim) for column in zip(*outputs, strict=True))
         return type(first)(*entries) if _is_namedtuple(first) else type(first)(entries)
     raise ArgumentError(
-        explain(
-            f"gather(): cannot join values of type {type(first).__name__}",
-            "what a module returns on several devices must be tensors or None, in tuples, lists and dicts",
-            remedy="return a tensor, as torch.tensor([value], device=...)",
-        )
+        f"gather(): cannot join values of type {type(first).__name__}",
+        "what a module returns on several devices must be tensors or None, in tuples, lists and dicts",
+        remedy="return a tensor, as torch.tensor([value], device=...)",
     )
 
 

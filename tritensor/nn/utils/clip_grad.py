@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import functional
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, explain
+from ...errors import DtypeError
 from ...functional.creation import creation
 from ...kernels.optimizer.clipping import ORDERS, Gathered, gather
 from ...tensors import Tensor
@@ -60,12 +60,10 @@ def _total(listed: list[Tensor], together: list[Gathered] | None, order: float, 
         total = functional.stack([norm.to(listed[0].device) for norm in norms]).norm(order)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise DtypeError(
-            explain(
-                f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be "
-                "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-                "`error_if_nonfinite=False`",
-                f"the norm is {total.item()}",
-            )
+            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`",
+            f"the norm is {total.item()}",
         )
     return total
 

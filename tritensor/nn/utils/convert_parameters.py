@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ... import functional
-from ...errors import ArgumentError, ShapeError, explain
+from ...errors import ArgumentError, ShapeError
 from ...tensors import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
@@ -16,11 +16,9 @@ def _on_one_device(parameters: Iterable[Tensor]) -> list[Tensor]:
     others = [parameter for parameter in listed if parameter.device != listed[0].device]
     if others:
         raise ArgumentError(
-            explain(
-                "Found two parameters on different devices, this is currently not supported.",
-                f"one is on {listed[0].device}, another on {others[0].device}",
-                remedy="move the module to one device first",
-            )
+            "Found two parameters on different devices, this is currently not supported.",
+            f"one is on {listed[0].device}, another on {others[0].device}",
+            remedy="move the module to one device first",
         )
     return listed
 
@@ -51,10 +49,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     needed = sum(parameter.numel() for parameter in listed)
     if vec.ndim != 1 or vec.numel() < needed:
         raise ShapeError(
-            explain(
-                f"shape '[{needed}]' is invalid for input of size {vec.numel()}",
-                f"the parameters have {needed} elements, the vector has the shape {tuple(vec.shape)}",
-            )
+            f"shape '[{needed}]' is invalid for input of size {vec.numel()}",
+            f"the parameters have {needed} elements, the vector has the shape {tuple(vec.shape)}",
         )
     start = 0
     for parameter in listed:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import functional as F
 from ...autograd.gradients import called
-from ...errors import ShapeError, explain
+from ...errors import ShapeError
 from ...functional.creation.creation import as_tensor, empty, full
 from ...functional.creation.ranges import arange
 from ...tensors import Tensor, wrap
@@ -159,7 +159,7 @@ def _lengths(input: Tensor, lengths: Tensor, batch: int, steps: int) -> np.ndarr
         kind = f"{lengths.ndim}D {lengths.device} {lengths.dtype.legacy}"
         words = f"'lengths' argument should be a 1D CPU int64 tensor, but got {kind} tensor"
         remedy = "pass a vector on the CPU: packing needs the lengths there"
-        raise ShapeError(explain(words, remedy=remedy))
+        raise ShapeError(words, remedy=remedy)
     found: np.ndarray = lengths.numpy()
     if not input.numel():
         words = "Cannot pack empty tensors."
@@ -177,7 +177,7 @@ def _lengths(input: Tensor, lengths: Tensor, batch: int, steps: int) -> np.ndarr
         words = f"Expected lengths of at most {steps}, the number of steps, but got {found[0]}"
         remedy = "with batch_first=True the steps are the second dimension, without it the first"
     if words:
-        raise ShapeError(explain(words, remedy=remedy))
+        raise ShapeError(words, remedy=remedy)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...autograd.levels import below
 from ...autograd.mode import no_grad, recording
-from ...errors import ShapeError, explain, warn
+from ...errors import ShapeError, warn
 from ...memory.lifted import Batched, Level
 from ...tensors import Tensor, wrap
 
@@ -79,7 +79,7 @@ def loop(batch: Batch) -> tuple[Any, ...]:
         )
     )
     if not batch.size:
-        raise ShapeError(explain(f"vmap: {name}() has no batching rule, and a batch of no samples has no result"))
+        raise ShapeError(f"vmap: {name}() has no batching rule, and a batch of no samples has no result")
     rows = [
         batch(*[x[row] if whole else x for x, whole in zip(batch.x, batch.whole, strict=True)])
         for row in range(batch.size)
@@ -127,10 +127,8 @@ def check_randomness(level: Level) -> str:
     """How samples' random numbers differ; raise where they must not be drawn."""
     if level.randomness == "error":
         raise ShapeError(
-            explain(
-                "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
-                "'different' randomness flags on vmap or perform the randomness operation out of vmap"
-            )
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+            "'different' randomness flags on vmap or perform the randomness operation out of vmap"
         )
     return level.randomness
 

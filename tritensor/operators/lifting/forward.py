@@ -18,7 +18,7 @@ from typing import Any
 from ...autograd.backward import grad
 from ...autograd.levels import at, below, enter_dual, in_all, levels_of
 from ...autograd.mode import enable_grad, no_grad, recording
-from ...errors import UnsupportedError, explain
+from ...errors import UnsupportedError
 from ...memory.lifted import Level
 from ...tensors import Tensor, wrap
 from ...types import dtypes
@@ -62,11 +62,9 @@ def _pushed(
             results = _tuple(operator(*primals, **metadata))
         if moving and results[0].dtype.category >= dtypes.FLOATING and not operator.constant:
             raise UnsupportedError(
-                explain(
-                    f"Trying to use forward AD with {operator.name} that does not support it because it has not been "
-                    "implemented yet.",
-                    remedy="differentiate it with reverse mode: torch.func.grad, vjp or jacrev",
-                )
+                f"Trying to use forward AD with {operator.name} that does not support it because it has not been "
+                "implemented yet.",
+                remedy="differentiate it with reverse mode: torch.func.grad, vjp or jacrev",
             )
         return results, None
     if operator.linear == "first" and moving == [0]:

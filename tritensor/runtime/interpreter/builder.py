@@ -20,7 +20,7 @@ from triton._C.libtriton import interpreter as memory
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
-from ...errors import DeviceError, KernelMemoryError, explain
+from ...errors import DeviceError, KernelMemoryError
 
 TensorHandle = interpreter.TensorHandle
 _triton_numpy_dtype = interpreter._get_np_dtype
@@ -131,11 +131,9 @@ class Guard:
             element = (address - span.base) // span.itemsize
             place = f"element {element} of {span.label}"
         raise KernelMemoryError(
-            explain(
-                "CUDA error: an illegal memory access was encountered",
-                f"{self.name}: program {program} {verb} {place}, which is out of bounds",
-                remedy="mask the access, or check the grid, the count and the strides of the launch",
-            )
+            "CUDA error: an illegal memory access was encountered",
+            f"{self.name}: program {program} {verb} {place}, which is out of bounds",
+            remedy="mask the access, or check the grid, the count and the strides of the launch",
         )
 
 
@@ -307,11 +305,7 @@ class Builder(interpreter.InterpreterBuilder):
         if not np.all(condition.data):
             where = f"program {self.grid_idx}: {_values_where_false(condition.data, message)}"
             raise DeviceError(
-                explain(
-                    "CUDA error: device-side assert triggered",
-                    f"{self.name.removeprefix('rowwise_')}: {message}",
-                    where,
-                )
+                "CUDA error: device-side assert triggered", f"{self.name.removeprefix('rowwise_')}: {message}", where
             )
 
 

@@ -23,7 +23,7 @@ from triton.runtime import interpreter
 from triton.runtime.jit import KernelInterface
 
 from ... import settings
-from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError, explain
+from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...ground.locks import lock
 from ...types import dtypes
 from ..source import DeviceFunction, Float64, Int64, Kernel, reinterpret
@@ -69,10 +69,8 @@ def prepare(
     """
     if len(arguments) != len(kernel.arguments):
         raise KernelError(
-            explain(
-                f"{name}: kernel {kernel.__name__} takes {len(kernel.arguments)} arguments, got {len(arguments)}",
-                f"they are {', '.join(kernel.arguments)}",
-            )
+            f"{name}: kernel {kernel.__name__} takes {len(kernel.arguments)} arguments, got {len(arguments)}",
+            f"they are {', '.join(kernel.arguments)}",
         )
     spans: list[Span] = []
     operands = {
@@ -107,10 +105,8 @@ def prepare(
                 raise
             except Exception as error:
                 raise KernelError(
-                    explain(
-                        f"{name}: kernel {kernel.__name__} failed in simulation",
-                        f"program {program}: {type(error).__name__}: {error}",
-                    )
+                    f"{name}: kernel {kernel.__name__} failed in simulation",
+                    f"program {program}: {type(error).__name__}: {error}",
                 ) from error
             finally:
                 working.guard = None
@@ -125,11 +121,9 @@ def _check_memory(name: str, spans: list[Span], memory: Callable[[int, int], obj
                 memory(span.low, span.high - span.low)
             except DeviceError as error:
                 raise KernelMemoryError(
-                    explain(
-                        f"CUDA error: an illegal memory access was encountered in {name}",
-                        f"the memory of {span.label} was given back before the kernel ran",
-                        remedy="call Buffer.record_stream for memory that another stream's work uses",
-                    )
+                    f"CUDA error: an illegal memory access was encountered in {name}",
+                    f"the memory of {span.label} was given back before the kernel ran",
+                    remedy="call Buffer.record_stream for memory that another stream's work uses",
                 ) from error
 
 

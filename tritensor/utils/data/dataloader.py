@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...errors import ArgumentError, explain, warn
+from ...errors import ArgumentError, warn
 from ...ground.arguments import check_number
 from ...random import Generator, randint
 from ...types.devices import device as device_class
@@ -278,11 +278,9 @@ def _check_worker_options(
     )
     if not hasattr(num_workers, "__index__"):  # PyTorch raises this at the first pass
         raise ArgumentError(
-            explain(
-                f"'{type(num_workers).__name__}' object cannot be interpreted as an integer",
-                f"num_workers is {num_workers!r}",
-                remedy="pass a whole number",
-            )
+            f"'{type(num_workers).__name__}' object cannot be interpreted as an integer",
+            f"num_workers is {num_workers!r}",
+            remedy="pass a whole number",
         )
     check_number("timeout", timeout, lambda value: not value < 0, "timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:

@@ -47,7 +47,7 @@ DAMAGED = (
 def corrupted(path: str, *facts: str) -> DatasetError:
     """The error for a file that is damaged, or another than it should be."""
     remedy = "delete it, and fetch it again with download=True, or write it again"
-    return DatasetError(explain(f"File not found or corrupted: {path}", *facts, remedy=remedy))
+    return DatasetError(f"File not found or corrupted: {path}", *facts, remedy=remedy)
 
 
 def check_integrity(path: Path, md5: str) -> bool:
@@ -95,7 +95,7 @@ def _attempt(url: str, path: str, md5: str) -> None:
     fact = f"{url} gave {os.path.getsize(part)} bytes with the checksum {_md5(part)}"
     os.unlink(part)
     if not resumed:
-        raise DatasetError(explain("File not found or corrupted.", fact, f"the file has the checksum {md5}"))
+        raise DatasetError("File not found or corrupted.", fact, f"the file has the checksum {md5}")
     _attempt(url, path, md5)  # the beginning may have been of another file
 
 
@@ -206,7 +206,7 @@ class _Counted:
         self._taken += count
         if self._taken > self._limit:
             fact = f"it has {os.path.getsize(self._source)} bytes and may unpack to {self._limit}"
-            raise DatasetError(explain(f"{self._source} unpacks to too many bytes", fact, remedy=BY_HAND))
+            raise DatasetError(f"{self._source} unpacks to too many bytes", fact, remedy=BY_HAND)
 
 
 def _inside(folder: str, name: str, plain: bool, source: str) -> str:
@@ -222,5 +222,5 @@ def _inside(folder: str, name: str, plain: bool, source: str) -> str:
     elif not name or "\0" in name or any(path.drive or path.root or ".." in path.parts for path in paths):
         fact = "it would be outside of the folder that the archive is unpacked to"
     if fact:
-        raise DatasetError(explain(f"{source} has a member that is refused: {name!a}", fact))
+        raise DatasetError(f"{source} has a member that is refused: {name!a}", fact)
     return os.path.join(folder, name)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DatasetError, explain
+from ...errors import DatasetError
 from ...functional.creation.creation import from_numpy
 from ...tensors import Tensor
 from ..transforms.conversion import from_array
@@ -43,7 +43,7 @@ def read_idx(path: str) -> np.ndarray[Any, Any]:
         nbytes = math.prod(shape) * dtype.itemsize
         if suffix in PACKED and nbytes > LARGEST_PACKED:
             fact = f"it says that it has elements of the shape {tuple(shape)}, which is {nbytes} bytes"
-            raise DatasetError(explain(f"{path} unpacks to too many bytes", fact, remedy=BY_HAND))
+            raise DatasetError(f"{path} unpacks to too many bytes", fact, remedy=BY_HAND)
         array = np.frombuffer(_exactly(stream, nbytes), dtype).reshape(shape)
         if stream.read(1):
             raise ValueError(f"after the elements, whose shape is {tuple(shape)}, comes more")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import DatasetError, explain
+from ...errors import DatasetError
 from ...utils.data import Dataset
 from .files import Path
 
@@ -106,7 +106,7 @@ class FetchedDataset(VisionDataset):
         facts = [f"{'corrupted' if os.path.exists(path) else 'missing'}: {path}{note}" for path in wrong]
         if wrong:
             facts += [f"download=True would fetch {url}" for url in urls]
-            raise DatasetError(explain(f"{words} You can use download=True to download it", *facts))
+            raise DatasetError(f"{words} You can use download=True to download it", *facts)
 
     def __len__(self) -> int:
         return len(self.data)

@@ -185,7 +185,7 @@ def convert_image_dtype(image: Tensor, dtype: dtypes.dtype = dtypes.float32) -> 
     if source.is_floating_point:
         if dtype in {4: (dtypes.int32, dtypes.int64), 8: (dtypes.int64,)}.get(source.itemsize, ()):
             words = f"The cast from {source} to {dtype} cannot be performed safely."
-            raise DtypeError(explain(words, remedy="convert to float64 first, or to a smaller integer dtype"))
+            raise DtypeError(words, remedy="convert to float64 first, or to a smaller integer dtype")
         return image.mul(largest(dtype) + 1.0 - 1e-3).to(dtype)  # so that as many numbers become 255 as become 254
     if dtype.is_floating_point:
         return image.to(dtype) / float(largest(source))
