@@ -33,7 +33,8 @@ __all__ = ["ArgumentError", "AutogradError", "BoundsError", "CheckpointError", "
 __all__ += ["DeviceMismatchError", "DistError", "DivisionError", "DtypeError", "ExchangeError"]
 __all__ += ["HostComputationWarning", "InterfaceError", "KernelError", "KernelMemoryError", "KernelMismatchError"]
 __all__ += ["LinAlgError", "NumberError", "OutOfMemoryError", "RangeError", "ShapeError", "TritensorError"]
-__all__ += ["UnsupportedError", "explain", "warn"]
+__all__ += ["UnsupportedError", "explain", "require",
+    "warn"]
 
 
 class TritensorError(Exception):
@@ -148,6 +149,19 @@ def explain(first: str, *facts: str, remedy: str | None = None) -> str:
     if remedy:
         lines.append(f"  Fix: {remedy}")
     return "\n".join(lines)
+
+
+def require(condition: object, error: type[Exception], text: str, *values: object) -> None:
+    """Raise an error unless a condition holds; the text is formatted with the values only then.
+
+    For functions that take over 5 us, as a call costs 0.1 us more than an `if`. The values are computed each time.
+
+    >>> require(1 + 1 == 3, ShapeError, "expected 3, but got {}", 1 + 1)
+    Traceback (most recent call last):
+    tritensor.errors.ShapeError: expected 3, but got 2
+    """
+    if not condition:
+        raise error(text.format(*values) if values else text)
 
 
 # Set by tritensor.nn: returns what a tensor is in the module that holds it and its path there, as in ("parameter",

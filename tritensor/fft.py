@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import DtypeError, ShapeError
+from .errors import DtypeError, ShapeError, require
 from .functional.creation.ranges import arange
 from .functional.window.filling import pad
 from .ground.arguments import check_tensor, whole
@@ -94,8 +94,7 @@ def _places(call: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int
 
 
 def _dimension(dim: Any, ndim: int) -> int:
-    if not ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    require(ndim, IndexError, "Dimension specified as {} but tensor has no dimensions", dim)
     return layout.normalize_dim(dim, ndim)
 
 

@@ -11,7 +11,7 @@ from math import inf, nan
 from typing import Any
 
 from . import functional
-from .errors import ArgumentError, RangeError, ShapeError, UnsupportedError
+from .errors import ArgumentError, RangeError, ShapeError, UnsupportedError, require
 from .operators import registry
 from .tensors import Tensor
 from .types import dtypes
@@ -44,8 +44,7 @@ def _neutral(name: str, kind: dtypes.dtype, order: float) -> Any:
 
 def _spread(input: Tensor, mask: Any) -> Any:
     """The mask as booleans in the shape of the input."""
-    if not isinstance(mask, Tensor):
-        raise ArgumentError(f"a mask has to be a Tensor, not {type(mask).__name__}")
+    require(isinstance(mask, Tensor), ArgumentError, "a mask has to be a Tensor, not {}", type(mask).__name__)
     if mask.ndim > input.ndim:
         raise RangeError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
     return mask.expand(input.shape).to(dtypes.bool_)
@@ -64,8 +63,7 @@ def _dims(dim: Any, rank: int) -> tuple[int, ...]:
         return tuple(range(rank))
     rank, found = max(rank, 1), []
     for each in (dim,) if isinstance(dim, int) else dim:
-        if each in found:
-            raise ShapeError(f"dim={each} appears multiple times in the list of dims")
+        require(each not in found, ShapeError, "dim={} appears multiple times in the list of dims", each)
         if not -rank <= each < rank:
             raise RangeError(
                 f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {each})"
@@ -283,8 +281,7 @@ def var(
     mask: Tensor | None = None,
 ) -> Tensor:
     """The variance of the elements where `mask` holds, whose number less `correction` (1) divides the squares' sum."""
-    if unbiased is not None and correction is not None:
-        raise AssertionError("Only one of unbiased and correction may be given")
+    require(unbiased is None or correction is None, AssertionError, "Only one of unbiased and correction may be given")
     less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
     kind = dtypes.of_argument(dtype) or input.dtype
     compute = kind if kind.category >= dtypes.FLOATING else dtypes.float32

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from . import nn, optim
 from .autograd.mode import enable_grad, no_grad
 from .drivers import active
-from .errors import explain
+from .errors import explain, require
 from .functional.creation.creation import from_numpy
 from .functional.views.joining import cat, stack
 from .ground.locks import lock
@@ -133,8 +133,7 @@ class _NeuralNet(BaseEstimator):
             data = [X, self._targets(y, not goes_on, classes)]
             if weights is not None:
                 weights = _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
-                if not weights.any():
-                    raise ValueError("Sample weights must contain at least one non-zero number.")
+                require(weights.any(), ValueError, "Sample weights must contain at least one non-zero number.")
                 # of mean 1, so that a batch of light samples is a small step
                 data = [array[weights > 0] for array in (*data, weights / weights[weights > 0].mean())]
             with _seeded, fork_rng(), enable_grad():

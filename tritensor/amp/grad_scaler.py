@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ..autograd.mode import no_grad
 from ..drivers import active
-from ..errors import explain, warn
+from ..errors import explain, require, warn
 from ..functional.creation.creation import full
 from ..kernels.optimizer.scaling import unscale, update
 from ..tensors import Tensor
@@ -132,8 +132,7 @@ class GradScaler:
                 self._growth_tracker = full((), self._init_growth_tracker, dtype=int32, device=value.device)
             copies.setdefault(self._scale.device, self._scale)
             return value * _on(value.device, copies)
-        if not isinstance(value, Iterable):
-            raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+        require(isinstance(value, Iterable), ValueError, "outputs must be a Tensor or an iterable of Tensors")
         found = (self._scaled(each, copies) for each in value)
         return type(value)(found) if isinstance(value, (list, tuple)) else found  # type: ignore[call-arg]
 
@@ -175,8 +174,7 @@ class GradScaler:
         known = self._per_optimizer_states[id(optimizer)]
         if known["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if known["stage"] is OptState.STEPPED:
-            raise RuntimeError("unscale_() is being called after step().")
+        require(known["stage"] is not OptState.STEPPED, RuntimeError, "unscale_() is being called after step().")
         known["found_inf_per_device"] = self._unscale(optimizer, scale)
         known["stage"] = OptState.UNSCALED
 
@@ -252,8 +250,7 @@ class GradScaler:
             found = [
                 each for known in self._per_optimizer_states.values() for each in known["found_inf_per_device"].values()
             ]
-            if not found:
-                raise AssertionError("No inf checks were recorded prior to update.")
+            require(found, AssertionError, "No inf checks were recorded prior to update.")
             total = found[0].to(scale.device)
             for each in found[1:]:
                 total = total + each.to(scale.device)

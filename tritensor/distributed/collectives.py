@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, require
 from ..operators.inplace import check_writable
 from ..tensors import Tensor
 from .backends.mpi import check_reduction
@@ -58,8 +58,7 @@ def _check_list(operator: str, name: str, tensors: Any, like: Tensor, group: Pro
 
 
 def _check_operator(operator: str, x: Tensor, op: Any) -> None:
-    if not isinstance(op, ReduceOp):
-        raise ArgumentError(f"{operator}(): op must be a ReduceOp, not {type(op).__name__}")
+    require(isinstance(op, ReduceOp), ArgumentError, "{}(): op must be a ReduceOp, not {}", operator, type(op).__name__)
     check_reduction(operator, x, op)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import settings
 from ..drivers import active
-from ..errors import DistError, explain
+from ..errors import DistError, explain, require
 from . import checks, failure, liveness
 from .backends import open_backend
 
@@ -226,8 +226,7 @@ def init_process_group(
         DistError: the backend is not installed or cannot work here, or not all processes joined in time.
     """
     global _default
-    if _default is not None:
-        raise ValueError("trying to initialize the default process group twice!")
+    require(_default is None, ValueError, "trying to initialize the default process group twice!")
     if init_method not in (None, "env://"):
         raise ValueError(f"init_process_group(): cannot start by {init_method!r}; start with mpiexec and leave it out")
     limit = _HALF_AN_HOUR if timeout is None else timeout

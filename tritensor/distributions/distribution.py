@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..autograd.mode import enable_grad, no_grad, recording
 from ..autograd.precision import state
+from ..errors import require
 from ..functional.creation.creation import tensor
 from ..functional.views.views import broadcast_tensors
 from ..operators.rules import Number
@@ -192,8 +193,7 @@ class Distribution:
     def _validate_sample(self, value: Any) -> None:
         if not self._validate_args:
             return
-        if not isinstance(value, Tensor):
-            raise ValueError("The value argument to log_prob must be a Tensor")
+        require(isinstance(value, Tensor), ValueError, "The value argument to log_prob must be a Tensor")
         actual, own = value.shape, self._event_shape
         if len(own) and tuple(actual[-len(own) :]) != tuple(own):
             raise ValueError(f"The right-most size of value must match event_shape: {actual} vs {own}.")
@@ -242,8 +242,7 @@ class Weighted(Distribution):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         name, value = ("probs", probs) if logits is None else ("logits", logits)
         if not self.binary:
-            if value.ndim < 1:
-                raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
+            require(value.ndim >= 1, ValueError, "`{}` parameter must be at least one-dimensional.", name)
             value = value / value.sum(-1, True) if name == "probs" else value - value.logsumexp(-1, True)
         self._set(validate_args, event=0 if self.binary else 1, **parameters, **{name: value})
 

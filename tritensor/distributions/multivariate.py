@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import log, pi
 from typing import Any
 
+from ..errors import require
 from ..functional.creation.ranges import eye
 from ..functional.elementwise.pointwise import where
 from ..functional.indexing.lookup import one_hot
@@ -27,8 +28,7 @@ class Dirichlet(Distribution):
     has_rsample = True
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
-        if concentration.ndim < 1:
-            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        require(concentration.ndim >= 1, ValueError, "`concentration` parameter must be at least one-dimensional.")
         self._set(validate_args, 1, concentration=concentration)
 
     mean = stated("a / sum(a).", lambda self: self.concentration / self.concentration.sum(-1, True))
@@ -120,8 +120,7 @@ class MultivariateNormal(Distribution):
     ) -> None:
         from .. import linalg
 
-        if loc.ndim < 1:
-            raise ValueError("loc must be at least one-dimensional.")
+        require(loc.ndim >= 1, ValueError, "loc must be at least one-dimensional.")
         given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
         matrices = [(name, matrix) for name, matrix in given.items() if matrix is not None]
         if len(matrices) != 1:

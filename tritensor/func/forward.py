@@ -10,7 +10,7 @@ from .. import autograd
 from ..autograd.forward_ad import joined
 from ..autograd.levels import in_all, primal_of, tangent_of
 from ..autograd.mode import enable_grad
-from ..errors import AutogradError
+from ..errors import AutogradError, require
 from ..memory.lifted import Level, open_levels, opened
 from ..tensors import Tensor
 from .reverse import Recorded, basis, chosen, jacrev, only_tensors, refuse_complex, replaced, split_aux
@@ -51,8 +51,7 @@ def _jvp(func: Callable[..., Any], primals: Any, tangents: Any, argnums: Any, st
             f"{given}"
         )
     for name, each in (("primals", values), ("tangents", directions)):
-        if not each:
-            raise AutogradError(f"{_WORDS}: Expected {name} to contain at least one Tensor.")
+        require(each, AutogradError, "{}: Expected {} to contain at least one Tensor.", _WORDS, name)
         wrong = [x for x in each if not isinstance(x, Tensor)]
         if wrong:
             raise AutogradError(f"{_WORDS}: Expected {name} to only contain Tensors, got {type(wrong[0])}")

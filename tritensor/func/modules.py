@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import AutogradError
+from ..errors import AutogradError, require
 from ..functional.views.joining import stack
 from ..tensors import Tensor
 
@@ -134,12 +134,10 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
         RuntimeError: no modules, or modules of different classes, modes or flags `requires_grad`.
     """
     words = "stack_module_state: Expected"
-    if not len(models):
-        raise AutogradError(f"{words} at least one model, got 0.")
+    require(len(models), AutogradError, "{} at least one model, got 0.", words)
     if len({model.training for model in models}) > 1:
         raise AutogradError(f"{words} all models to have the same training/eval mode.")
-    if len({type(model) for model in models}) > 1:
-        raise AutogradError(f"{words} all models to be of the same class.")
+    require(len({type(model) for model in models}) <= 1, AutogradError, "{} all models to be of the same class.", words)
     found = []
     for members in ("named_parameters", "named_buffers"):
         tables = [dict(getattr(model, members)()) for model in models]
@@ -149,7 +147,6 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
 
 def _stacked(tensors: list[Any], name: str) -> Tensor:
     flags = {tensor.requires_grad for tensor in tensors}
-    if len(flags) > 1:
-        raise AutogradError(f"Expected {name} from each model to have the same .requires_grad")
+    require(len(flags) <= 1, AutogradError, "Expected {} from each model to have the same .requires_grad", name)
     joined = stack(tensors)
     return joined.detach().requires_grad_() if flags.pop() else joined

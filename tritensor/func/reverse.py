@@ -15,7 +15,7 @@ from .. import autograd
 from ..autograd.levels import alias
 from ..autograd.mode import enable_grad, recording
 from ..autograd.tape import Node
-from ..errors import AutogradError
+from ..errors import AutogradError, require
 from ..functional.creation.ranges import arange
 from ..functional.views.joining import cat
 from ..tensors import Tensor
@@ -33,21 +33,17 @@ def chosen(args: Sequence[Any], argnums: Any) -> Any:
     """
     if isinstance(argnums, int):
         return args[_position(argnums, len(args))]
-    if not isinstance(argnums, tuple):
-        raise AutogradError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    require(isinstance(argnums, tuple), AutogradError, "argnums must be int or Tuple[int, ...], got: {}", type(argnums))
     places = [_position(each, len(args)) for each in argnums]
-    if not places:
-        raise AutogradError("argnums must be non-empty")
+    require(places, AutogradError, "argnums must be non-empty")
     if len(set(places)) != len(places):
         raise AutogradError(f"argnums elements must be unique, got {tuple(places)}")
     return tuple([args[place] for place in places])
 
 
 def _position(argnum: Any, count: int) -> int:
-    if not isinstance(argnum, int):
-        raise AutogradError(f"argnum must be int, got: {type(argnum)}")
-    if not -count <= argnum < count:
-        raise AutogradError(f"Got argnum={argnum}, but only {count} positional inputs")
+    require(isinstance(argnum, int), AutogradError, "argnum must be int, got: {}", type(argnum))
+    require(-count <= argnum < count, AutogradError, "Got argnum={}, but only {} positional inputs", argnum, count)
     return argnum % count
 
 
@@ -127,8 +123,7 @@ class Recorded:
         """Results as they are outside: with a history only where they depend on anything there."""
 
         def convert(x: Any) -> Any:
-            if not isinstance(x, Tensor):
-                raise AutogradError(f"Expected tensors, got unsupported type {type(x)}")
+            require(isinstance(x, Tensor), AutogradError, "Expected tensors, got unsupported type {}", type(x))
             keeps = not x.requires_grad or (self.outside and _reaches_beyond([x], self.leaves))
             return x if keeps else x._without_node()
 
@@ -306,8 +301,7 @@ def jacrev(
     Raises:
         ValueError: a chunk size below 1. RuntimeError: as `vjp`.
     """
-    if not (chunk_size is None or chunk_size > 0):
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+    require(chunk_size is None or chunk_size > 0, ValueError, "jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func, updated=())
     def wrapper(*args: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.levels import enter, leave
-from ..errors import ShapeError
+from ..errors import ShapeError, require
 from ..functional.views.joining import cat
 from ..memory.lifted import Level, opened
 from ..operators.generators import get_rng_state, set_rng_state
@@ -140,8 +140,7 @@ def _inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], 
 
 
 def _batch_size(sizes: list[int]) -> int:
-    if not sizes:
-        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    require(sizes, ValueError, "vmap: Expected at least one Tensor to vmap over")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "

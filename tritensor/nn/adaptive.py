@@ -9,7 +9,7 @@ from itertools import pairwise
 from re import fullmatch
 from typing import Any, NamedTuple
 
-from ..errors import ShapeError, explain
+from ..errors import ShapeError, explain, require
 from ..functional.rowwise.chunked_cross_entropy import linear_cross_entropy, rows_of_chunk
 from ..functional.rowwise.softmax import log_softmax
 from ..functional.views.joining import cat
@@ -164,8 +164,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
-        if not cutoffs:
-            raise ValueError("cutoffs should be a sequence of length larger than 0")
+        require(cutoffs, ValueError, "cutoffs should be a sequence of length larger than 0")
         if (
             any(int(each) != each for each in cutoffs)
             or any(high <= low for low, high in pairwise((0, *cutoffs)))
@@ -203,8 +202,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         Raises:
             ShapeError: shapes that do not fit together, or a target that is no class.
         """
-        if target.ndim > 1:
-            raise ShapeError("0D or 1D target tensor expected, multi-target not supported")
+        require(target.ndim <= 1, ShapeError, "0D or 1D target tensor expected, multi-target not supported")
         if target.ndim == 1 and input.shape[0] != target.shape[0]:
             raise ShapeError("Input and target should have the same size in the batch dimension.")
         if input.ndim != target.ndim + 1:

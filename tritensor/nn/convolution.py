@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
-from ..errors import ShapeError
+from ..errors import ShapeError, require
 from ..functional.window.convolution import convolve, convolve_transposed
 from ..kernels.window.geometry import same_padding, transposed_size
 from ..tensors import Tensor
@@ -53,8 +53,7 @@ class _Convolution(OfRank, Module):
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
-            if channels % groups:
-                raise ValueError(f"{name} must be divisible by groups")
+            require(not channels % groups, ValueError, "{} must be divisible by groups", name)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size, self.stride = self._each(kernel_size), self._each(stride)
         self.dilation, self.output_padding = self._each(dilation), (0,) * self._rank
@@ -194,8 +193,7 @@ class _Lazy(LazyLayer, _Convolution):
                 f"got input of size: {list(input.shape)}"
             )
         channels = input.shape[-rank - 1]
-        if channels % self.groups:
-            raise ValueError("in_channels must be divisible by groups")
+        require(not channels % self.groups, ValueError, "in_channels must be divisible by groups")
         self.in_channels = channels
         return {"weight": self._weight_shape(), "bias": (self.out_channels,)}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import no_grad
+from ..errors import require
 from ..functional.creation.creation import empty
 from ..tensors import Tensor
 from . import init
@@ -28,8 +29,7 @@ class _Table(Module):
     ) -> None:
         rows, columns = self.num_embeddings, self.embedding_dim
         if padding_idx is not None:
-            if not -rows <= padding_idx < rows:
-                raise AssertionError(f"{name} must be within num_embeddings")
+            require(-rows <= padding_idx < rows, AssertionError, "{} must be within num_embeddings", name)
             padding_idx %= rows
         self.padding_idx = padding_idx
         if weight is not None and tuple(weight.shape) != (rows, columns):
@@ -54,8 +54,7 @@ class _Table(Module):
 
 
 def _sizes(embeddings: Tensor) -> tuple[int, int]:
-    if embeddings.ndim != 2:
-        raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+    require(embeddings.ndim == 2, AssertionError, "Embeddings parameter is expected to be 2-dimensional")
     rows, columns = embeddings.shape
     return rows, columns
 

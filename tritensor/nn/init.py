@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mode import no_grad
-from ..errors import warn
+from ..errors import require, warn
 from ..functional.creation.creation import empty, from_numpy
 from ..functional.creation.likeness import empty_like
 from ..tensors import Tensor
@@ -51,8 +51,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
         if isinstance(slope, bool) or not isinstance(slope, (int, float)):
             raise ValueError(f"negative_slope {param} not a valid number")
         return math.sqrt(2.0 / (1 + slope**2))
-    if nonlinearity not in _GAINS:
-        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    require(nonlinearity in _GAINS, ValueError, "Unsupported nonlinearity {}", nonlinearity)
     return _GAINS[nonlinearity]
 
 
@@ -91,8 +90,7 @@ def eye_(tensor: Tensor) -> Tensor:
     Raises:
         ValueError: the tensor is no matrix.
     """
-    if tensor.ndim != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+    require(tensor.ndim == 2, ValueError, "Only tensors with 2 dimensions are supported")
     return tensor.copy_(from_numpy(np.eye(*tensor.shape)))
 
 
@@ -107,10 +105,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Raises:
         ValueError: not 3, 4 or 5 dimensions, or `groups` does not divide the first.
     """
-    if tensor.ndim not in (3, 4, 5):
-        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
-    if tensor.shape[0] % groups:
-        raise ValueError("dim 0 must be divisible by groups")
+    require(tensor.ndim in (3, 4, 5), ValueError, "Only tensors with 3, 4, or 5 dimensions are supported")
+    require(not tensor.shape[0] % groups, ValueError, "dim 0 must be divisible by groups")
     each = tensor.shape[0] // groups
     tensor.zero_()
     centre = tuple([size // 2 for size in tensor.shape[2:]])
@@ -239,8 +235,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     Raises:
         ValueError: fewer than two dimensions.
     """
-    if tensor.ndim < 2:
-        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    require(tensor.ndim >= 2, ValueError, "Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
         return tensor
     rows = tensor.shape[0]
@@ -260,8 +255,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     Raises:
         ValueError: the tensor is no matrix.
     """
-    if tensor.ndim != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+    require(tensor.ndim == 2, ValueError, "Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
     tensor.normal_(0, std, generator=generator)
     # the rows with the smallest draws of a column are the first ones of a random permutation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, require
 from ..functional.rowwise.reduced import reduction_of
 from ..tensors import Tensor
 from .distance import PairwiseDistance
@@ -167,8 +167,7 @@ class MultiMarginLoss(_Reducing, Layer):
 
     def _prepare(self, size_average: Any, reduce: Any) -> None:
         super()._prepare(size_average, reduce)
-        if self.p not in (1, 2):
-            raise ValueError("only p == 1 and p == 2 supported")
+        require(self.p in (1, 2), ValueError, "only p == 1 and p == 2 supported")
         if self.weight is not None and self.weight.ndim != 1:
             found = f"got {self.weight.ndim}D instead"
             raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, {found}")

@@ -8,7 +8,7 @@ from numbers import Number
 from typing import Any
 
 from ..autograd import precision
-from ..errors import ShapeError, warn
+from ..errors import ShapeError, require, warn
 from ..functional.creation.creation import zeros
 from ..ground.public import PACKAGE
 from ..tensors import Tensor
@@ -337,8 +337,7 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The new states; zeros come before unless `hx` is given."""
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        require(self.nonlinearity in ("tanh", "relu"), RuntimeError, "Unknown nonlinearity: {}", self.nonlinearity)
         return self._step(f"rnn_{self.nonlinearity}", input, None if hx is None else (hx,))  # type: ignore[no-any-return]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import no_grad
+from ..errors import require
 from ..functional.creation.creation import full, zeros
 from ..functional.views.joining import cat
 from ..kernels.rowwise.channel_norm import move_average, normalize_channels
@@ -123,10 +124,8 @@ class SyncBatchNorm(_BatchNorm):
         """The shape of the input."""
         from .. import distributed as dist
 
-        if input.ndim < 2:
-            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
-        if input.shape[1] == 0:
-            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+        require(input.ndim >= 2, ValueError, "expected at least 2D input (got {}D input)", input.ndim)
+        require(input.shape[1] != 0, ValueError, "SyncBatchNorm number of input channels should be non-zero")
         together = self.training and dist.is_initialized() and dist.get_world_size(self.process_group) > 1
         mean, var, by_batch, momentum = self._tracked()
         if not together:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import recording
-from ..errors import ShapeError, warn
+from ..errors import ShapeError, require, warn
 from ..functional.attention.multi_head import additive_mask
 from ..functional.creation.creation import full
 from ..tensors import Tensor
@@ -30,8 +30,7 @@ Activation = str | Callable[[Tensor], Tensor]
 def _activation_of(activation: Activation) -> Any:
     if not isinstance(activation, str):
         return activation
-    if activation not in ("relu", "gelu"):
-        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    require(activation in ("relu", "gelu"), RuntimeError, "activation should be relu/gelu, not {}", activation)
     return F.relu if activation == "relu" else F.gelu
 
 

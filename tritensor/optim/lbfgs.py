@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..autograd.mode import enable_grad, no_grad
-from ..errors import ArgumentError, explain
+from ..errors import ArgumentError, explain, require
 from ..functional.creation.creation import zeros
 from ..functional.views.joining import cat
 from ..tensors import Tensor
@@ -187,8 +187,7 @@ class LBFGS(Declared):
         lr, most, tolerance = group["lr"], group["max_eval"], group["tolerance_change"]
         lr = lr.squeeze() if isinstance(lr, Tensor) else lr
         params = group["params"]
-        if group["line_search_fn"] not in (None, "strong_wolfe"):
-            raise RuntimeError("only 'strong_wolfe' is supported")
+        require(group["line_search_fn"] in (None, "strong_wolfe"), RuntimeError, "only 'strong_wolfe' is supported")
 
         def evaluated() -> Any:
             with enable_grad():

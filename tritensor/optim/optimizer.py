@@ -12,7 +12,7 @@ from typing import Any
 from ..autograd.mode import enable_grad, no_grad
 from ..drivers.capture import capturing
 from ..drivers.refusals import refuse
-from ..errors import ArgumentError, explain, warn
+from ..errors import ArgumentError, explain, require, warn
 from ..functional.creation.likeness import zeros_like
 from ..kernels.optimizer.steps import aligned_zeros
 from ..nn.module import clear_gradient
@@ -130,8 +130,7 @@ class Optimizer:
         self.param_groups = []
         self._make_hook_tables()
         groups = list(params)
-        if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+        require(groups, ValueError, "optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -167,8 +166,7 @@ class Optimizer:
         Raises:
             TypeError, ValueError: as for the constructor.
         """
-        if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        require(isinstance(param_group, dict), TypeError, "param_group must be a dict, but got {}", type(param_group))
         params, names = _parameters_of(param_group["params"])
         for param in params:
             if not isinstance(param, Tensor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, require
 from ..kernels.optimizer import rules
 from ..tensors import Tensor
 from .ruled import Ruled, declared
@@ -129,5 +129,4 @@ class Rprop(Ruled):
         if not isinstance(etas, (tuple, list)) or [isinstance(each, (int, float)) for each in etas] != [True, True]:
             raise ArgumentError(f"Invalid eta values: {etas!r}")
         least, most = etas
-        if not 0.0 < least < 1.0 < most:
-            raise ValueError(f"Invalid eta values: {least}, {most}")
+        require(0.0 < least < 1.0 < most, ValueError, "Invalid eta values: {}, {}", least, most)

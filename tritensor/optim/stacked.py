@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..autograd.mode import no_grad
-from ..errors import explain
+from ..errors import explain, require
 from ..functional.creation.creation import zeros
 from ..functional.views.joining import stack
 from ..ground.arguments import check_number
@@ -243,8 +243,7 @@ class Muon(Stacked):
     def _step_stack(self, tag: Any, group: dict[str, Any], params: list[Tensor], step: float) -> None:
         if group["ns_steps"] >= 100:
             raise ValueError("Number of steps must be less than 100 for computational efficiency")
-        if len(group["ns_coefficients"]) != 3:
-            raise ValueError("Coefficients must be a tuple of exactly 3 values")
+        require(len(group["ns_coefficients"]) == 3, ValueError, "Coefficients must be a tuple of exactly 3 values")
         momentum, lr = float(group["momentum"]), float(group["lr"])
         grad = stack([param._grad for param in params if param._grad is not None])
         buffers = [self.state[param]["momentum_buffer"] for param in params]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, explain
+from ..errors import ArgumentError, explain, require
 from ..functional.creation import windows as formulas
 from ..functional.creation.creation import place
 from ..tensors import Tensor
@@ -52,8 +52,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
     if not isinstance(a, Iterable):
         raise ArgumentError("Coefficients must be a list/tuple", f"a is {a!r}")
     weights = [float(weight) for weight in a]
-    if not weights:
-        raise ValueError("Coefficients cannot be empty")
+    require(weights, ValueError, "Coefficients cannot be empty")
     return _made("general_cosine", M, options, lambda: formulas.cosines(M, M - bool(sym), weights))
 
 
@@ -97,8 +96,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
     """The exponential window, exp(-|n - center| / tau); `center` is the middle, and given only if `sym` is false."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
-    if sym and center is not None:
-        raise ValueError("Center must be None for symmetric windows")
+    require(not sym or center is None, ValueError, "Center must be None for symmetric windows")
     middle = _middle(M, sym) if center is None else center
     return _made("exponential", M, options, lambda: np.exp(-np.abs(np.arange(M) - middle) / tau), False)
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..autograd import backward, enable_grad, precision
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, Slot, next_age, record
-from ..errors import AutogradError, warn
+from ..errors import AutogradError, require, warn
 from ..operators import generators
 from ..operators.function import Function
 from ..tensors import Tensor, tensors_in
@@ -179,8 +179,7 @@ class CheckpointFunction(Function):
             found = ctx.run_function(*inputs)
         outputs = [each for each in (found if isinstance(found, tuple) else (found,)) if isinstance(each, Tensor)]
         pairs = [pair for pair in zip(outputs, gradients, strict=True) if pair[0].requires_grad]
-        if not pairs:
-            raise AutogradError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        require(pairs, AutogradError, "none of output has requires_grad=True, this checkpoint() is not necessary")
         backward([out for out, _ in pairs], [gradient for _, gradient in pairs])
         return None, None, *(each.grad if isinstance(each, Tensor) else None for each in inputs)
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...autograd.mode import no_grad
-from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError
+from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, require
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
 from ...kernels.attention.family import attention, attention_weights, composed
@@ -71,16 +71,14 @@ def scaled_dot_product_attention(
     """
     name, diagonal, mask = "scaled_dot_product_attention", 0 if is_causal else None, None
     if isinstance(attn_mask, CausalBias):
-        if is_causal:
-            raise ValueError("CausalBias should not be used with causal=True")
+        require(not is_causal, ValueError, "CausalBias should not be used with causal=True")
         diagonal = attn_mask.diagonal()
     else:
         mask = attn_mask
     _check_operands(name, query, key, value, mask)
     if is_causal and mask is not None:
         raise ShapeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-    if not 0 <= dropout_p <= 1:
-        raise ShapeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
+    require(0 <= dropout_p <= 1, ShapeError, "dropout probability has to be between 0 and 1, but got {:g}", dropout_p)
     if scale is not None and isinstance(scale, (str, bytes)):
         raise wrong_type(name, "scale", "float", scale)
     factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)

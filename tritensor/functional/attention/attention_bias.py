@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from ...errors import ShapeError, warn
+from ...errors import ShapeError, require, warn
 from ..creation.creation import ones
 
 
@@ -56,8 +56,7 @@ def causal_upper_left(*size: int) -> CausalBias:
     Raises:
         AssertionError: other than two sizes.
     """
-    if len(size) != 2:
-        raise AssertionError("causal_upper_left only supports 2D tensors")
+    require(len(size) == 2, AssertionError, "causal_upper_left only supports 2D tensors")
     return CausalBias(CausalVariant.UPPER_LEFT, *size)
 
 
@@ -72,6 +71,5 @@ def causal_lower_right(*size: int) -> CausalBias:
     Raises:
         AssertionError: other than two sizes.
     """
-    if len(size) != 2:
-        raise AssertionError("causal_lower_right only supports 2D tensors")
+    require(len(size) == 2, AssertionError, "causal_lower_right only supports 2D tensors")
     return CausalBias(CausalVariant.LOWER_RIGHT, *size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import ArgumentError, DtypeError, ShapeError
+from ...errors import ArgumentError, DtypeError, ShapeError, require
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.recurrent.family import RECURRENT, Recurrent
@@ -31,8 +31,7 @@ def _layers(
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
     """The last layer's states of all steps, and the last states, and cells, of each layer and direction."""
-    if not sizes:
-        raise ShapeError("Expected sequence length to be larger than 0 in RNN")
+    require(sizes, ShapeError, "Expected sequence length to be larger than 0 in RNN")
     directions = 1 + bidirectional
     each = 2 + 2 * has_biases + (first[0].shape[-1] != first[-1].shape[-1])
     if len(params) != each * num_layers * directions:
@@ -89,8 +88,7 @@ def _declare(name: str, mode: str, layer: str, cpu: str) -> None:
             fact = f"it takes ({', '.join(_PADDED)}) or ({', '.join(_PACKED)})"
             raise ArgumentError(f"{name}() received an invalid combination of arguments", fact)
         input, hx = (given.pop(key) for key in (names[0], "hx"))
-        if several and len(hx) != 2:
-            raise ShapeError(f"{name} expects two hidden states")
+        require(not several or len(hx) == 2, ShapeError, "{} expects two hidden states", name)
         first = tuple(hx) if several else (hx,)
         if packed:
             sizes = tuple(given.pop("batch_sizes").tolist())

@@ -6,7 +6,7 @@ import string
 from math import prod
 from typing import Any
 
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, ShapeError, require
 from ...ground.public import public
 from ...tensors import Tensor
 from ..creation import ranges
@@ -87,8 +87,7 @@ def _labels(text: str, start: int, whose: str, position: int | None, dims: int) 
     if "." in head or (not dots and "." in text):
         hint = " (...)" if position is None else ""
         raise ShapeError(f"einsum(): found '.' for {whose} that is not part of any ellipsis{hint}")
-    if "." in tail:
-        raise ShapeError(f"einsum(): found '.' for {whose} for which an ellipsis was already found")
+    require("." not in tail, ShapeError, "einsum(): found '.' for {} for which an ellipsis was already found", whose)
     for index, letter in enumerate(text, start):
         if letter not in string.ascii_letters and letter not in " .":
             raise ShapeError(

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...autograd.gradients import called
 from ...autograd.levels import followed
-from ...errors import DtypeError, ShapeError
+from ...errors import DtypeError, ShapeError, require
 from ...ground.arguments import check_tensor
 from ...kernels.reduction import extremes, sums
 from ...operators import registry
@@ -64,8 +64,7 @@ def matrix_norm(A: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtypes.dtyp
     order = ord if text else float(ord)
     if order not in (("fro", "nuc") if text else _ORDERS):
         raise ShapeError(f"{name}: Order {ord} not supported.", "it is 'fro', 'nuc', or 1, 2 or inf of either sign")
-    if A.ndim < 2:
-        raise ShapeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    require(A.ndim >= 2, ShapeError, "{}: The input tensor A must have at least 2 dimensions.", name)
     dims = range(A.ndim) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
     if len(dims) != 2:
         told = f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"

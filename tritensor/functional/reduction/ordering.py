@@ -11,7 +11,7 @@ import numpy as np
 from ...autograd.gradients import called
 from ...autograd.levels import followed
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, ShapeError, UnsupportedError
+from ...errors import DtypeError, ShapeError, UnsupportedError, require
 from ...ground.arguments import check_tensor, whole
 from ...ground.public import public
 from ...kernels.elementwise.arithmetic import where
@@ -239,24 +239,20 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, way: st
 def _checked_quantile(name: str, input: Tensor, q: Any, way: str) -> Tensor:
     """`q` as a tensor."""
     check_tensor(name, "input", 1, input)
-    if not input.numel():
-        raise ShapeError(f"{name}() input tensor must be non-empty")
+    require(input.numel(), ShapeError, "{}() input tensor must be non-empty", name)
     if input.dtype not in (dtypes.float32, dtypes.float64):
         raise DtypeError(f"{name}() input tensor must be either float or double dtype", f"it is {input.dtype}")
     if way not in _WAYS:
         words = "linear, lower, higher, midpoint or nearest"
         raise ShapeError(f"{name}() interpolation must be one of {words}, but got {way}")
     if not isinstance(q, Tensor):
-        if not 0 <= q <= 1:
-            raise ShapeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+        require(0 <= q <= 1, ShapeError, "{}() q must be in the range [0, 1] but got {:g}", name, q)
         return wrap(np.asarray(q, input.dtype.numpy)).to(input.device)
-    if q.ndim > 1:
-        raise ShapeError(f"{name}() q must be a scalar or 1D tensor")
+    require(q.ndim <= 1, ShapeError, "{}() q must be a scalar or 1D tensor", name)
     if q.dtype is not input.dtype:
         words = f"{name}() q tensor must be same dtype as the input tensor"
         raise DtypeError(words, f"they are {q.dtype} and {input.dtype}")
-    if q.device != input.device:
-        raise ShapeError(f"{name}() q tensor must be on the same device as the input tensor")
+    require(q.device == input.device, ShapeError, "{}() q tensor must be on the same device as the input tensor", name)
     if not q.is_cuda and not bool(((q >= 0) & (q <= 1)).all()):
         raise ShapeError(f"{name}() q values must be in the range [0, 1]")
     return q

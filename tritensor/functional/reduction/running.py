@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, require
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.reduction import running
@@ -18,8 +18,7 @@ from ...tensors.results import CummaxResult, CumminResult
 def _dim(name: str, input: Any, dim: Any, others: dict[str, Any]) -> Any:
     check_tensor(name, "input", 1, input)
     dim, _ = keywords(name, dim, False, others)
-    if dim is None:
-        raise ArgumentError(f'{name}() missing 1 required positional arguments: "dim"')
+    require(dim is not None, ArgumentError, '{}() missing 1 required positional arguments: "dim"', name)
     return as_one_dim(name, dim)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import DtypeError, ShapeError, warn
+from ...errors import DtypeError, ShapeError, require, warn
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.reduction.functions import Dim
@@ -51,8 +51,7 @@ def cov(
         DtypeError: the dtype is boolean, that of `fweights` no integer one, or that of `aweights` no floating one.
     """
     _check("cov", input)
-    if input.dtype is dtypes.bool_:
-        raise DtypeError("cov(): bool dtype is not supported for input")
+    require(input.dtype is not dtypes.bool_, DtypeError, "cov(): bool dtype is not supported for input")
     x = input if input.ndim == 2 else input.reshape(1, -1)
     count: Any = x.shape[1]
     for name, each in (("fweights", fweights), ("aweights", aweights)):
@@ -96,8 +95,7 @@ def _check_weights(name: str, weights: Tensor, count: int) -> None:
     if weights.numel() != count:
         words = f"cov(): expected {name} to have the same numel as there are observations in the input but got"
         raise ShapeError(f"{words} {weights.numel()} != {count}")
-    if not weights.is_cuda and bool((weights < 0).any()):
-        raise ShapeError(f"cov(): {name} cannot be negative")
+    require(weights.is_cuda or not bool((weights < 0).any()), ShapeError, "cov(): {} cannot be negative", name)
 
 
 @public(method=True)

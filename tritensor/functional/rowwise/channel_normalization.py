@@ -8,7 +8,7 @@ from typing import Any
 from ...autograd.gradients import called, constant_in
 from ...autograd.mode import no_grad
 from ...autograd.precision import casts
-from ...errors import DivisionError, DtypeError, RangeError, ShapeError
+from ...errors import DivisionError, DtypeError, RangeError, ShapeError, require
 from ...ground.arguments import check_tensor, whole
 from ...ground.public import public, publish
 from ...kernels.rowwise.channel_norm import channel_norm, move_average, normalize_channels
@@ -118,8 +118,7 @@ def group_norm(
     """
     check_tensor("group_norm", "input", 1, input)
     shape, groups = tuple(input.shape), whole("group_norm", "num_groups", num_groups)
-    if len(shape) < 2:
-        raise ShapeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    require(len(shape) >= 2, ShapeError, "Expected at least 2 dimensions for input tensor but received {}", len(shape))
     if groups > 0 and shape[0] * shape[1] // groups * prod(shape[2:]) == 1:
         sizes = [shape[0] * shape[1] // groups, groups, *shape[2:]]
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {sizes}")

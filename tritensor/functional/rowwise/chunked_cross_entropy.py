@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd import grad as gradients_of
 from ...autograd.mode import recording
-from ...errors import ShapeError, warn
+from ...errors import ShapeError, require, warn
 from ...ground.public import public
 from ...kernels.rowwise.losses import cross_entropy as of_rows
 from ...kernels.rowwise.losses import cross_entropy_backward
@@ -57,8 +57,7 @@ def linear_cross_entropy(
     Raises:
         ShapeError: shapes that do not fit together. RangeError: a target that is no class.
     """
-    if not 1 <= input.ndim <= 2:
-        raise ShapeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    require(1 <= input.ndim <= 2, ShapeError, "expected input with dimensionality 1 or 2, got {}", input.ndim)
     if linear_weight.ndim < 2:
         raise ShapeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
     shape, features = tuple(linear_weight.shape[:-1]), input.shape[-1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, RangeError, ShapeError
+from ...errors import ArgumentError, RangeError, ShapeError, require
 from ...kernels.bounds import bounds_of
 from ...kernels.elementwise.arithmetic import where
 from ...kernels.indexing.family import check_bounds
@@ -62,8 +62,7 @@ def ctc_loss(
     alone = log_probs.ndim != 3
     if alone:
         log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0)
-    if log_probs.numel() == 0:
-        raise ShapeError("log_probs tensor must not be empty")
+    require(log_probs.numel() != 0, ShapeError, "log_probs tensor must not be empty")
     if isinstance(input_lengths, Tensor) != isinstance(target_lengths, Tensor):
         raise ArgumentError(
             "ctc_loss() received an invalid combination of arguments",

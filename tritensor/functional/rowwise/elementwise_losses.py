@@ -7,7 +7,7 @@ from typing import Any
 
 from ...autograd.gradients import called
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, RangeError, ShapeError, explain, warn
+from ...errors import DtypeError, RangeError, ShapeError, explain, require, warn
 from ...ground.public import public
 from ...kernels.elementwise import errors
 from ...tensors import Tensor
@@ -277,6 +277,5 @@ def multilabel_soft_margin_loss(
     values = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         values = values * weight
-    if not input.ndim:
-        raise RangeError("Dimension specified as -1 but tensor has no dimensions")
+    require(input.ndim, RangeError, "Dimension specified as -1 but tensor has no dimensions")
     return values.sum(-1) / input.shape[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.gradients import called
-from ...errors import DtypeError, RangeError, ShapeError, explain
+from ...errors import DtypeError, RangeError, ShapeError, explain, require
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.rowwise import losses
@@ -132,8 +132,7 @@ def _against_probabilities(
             f"target has the shape of input, {tuple(input.shape)}",
             remedy="convert the target with .float(); or pass class indices, without the class dimension",
         )
-    if input.ndim == 0:
-        raise RangeError("Dimension specified as 1 but tensor has no dimensions")
+    require(input.ndim != 0, RangeError, "Dimension specified as 1 but tensor has no dimensions")
     dim = 0 if input.ndim == 1 else 1
     classes = input.shape[dim]
     _check_weight(weight, classes)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd.gradients import called
-from ...errors import DtypeError, ShapeError
+from ...errors import DtypeError, ShapeError, require
 from ...ground.arguments import check_tensor
 from ...kernels.elementwise.arithmetic import where
 from ...kernels.indexing.family import check_bounds
@@ -51,8 +51,7 @@ def cosine_embedding_loss(
 
     Inputs are (N, D) for a target of shape (N,), (D,) for one of shape (); others raise ShapeError.
     """
-    if target.ndim > 1:
-        raise ShapeError("0D or 1D target tensor expected, multi-target not supported")
+    require(target.ndim <= 1, ShapeError, "0D or 1D target tensor expected, multi-target not supported")
     if not input1.ndim == input2.ndim == target.ndim + 1:
         raise ShapeError(
             f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes "
@@ -136,10 +135,8 @@ def multi_margin_loss(
         ValueError: a p that is not 1 or 2, or a weight of more dimensions. ShapeError: shapes that do not fit, or a
         target that is no class. DtypeError: dtypes that do not fit.
     """
-    if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
-    if weight is not None and weight.ndim != 1:
-        raise ValueError("weight must be one-dimensional")
+    require(p in (1, 2), ValueError, "only p == 1 and p == 2 supported")
+    require(weight is None or weight.ndim == 1, ValueError, "weight must be one-dimensional")
     rows = _score_rows(input, reduction)
     if target.ndim > 1 or target.numel() != rows.shape[0]:
         raise ShapeError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, require
 from ...ground.arguments import wrong_type
 from ...ground.public import public
 from ...operators.outputs import SAME, into
@@ -54,6 +54,5 @@ def _named(name: str, dim: Any, others: dict[str, Any]) -> Any:
     """The dimension by NumPy's name for it."""
     if dim is None:
         raise wrong_type(name, "dim", "int", dim, 2)
-    if "axis" not in others:
-        raise ArgumentError(f'{name}() missing 1 required positional arguments: "dim"')
+    require("axis" in others, ArgumentError, '{}() missing 1 required positional arguments: "dim"', name)
     return others.pop("axis")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...autograd.gradients import called
 from ...autograd.precision import casts
-from ...errors import ArgumentError, ShapeError, explain, warn
+from ...errors import ArgumentError, ShapeError, explain, require, warn
 from ...ground.arguments import check_tensor, check_tensors, wrong_type
 from ...ground.public import public
 from ...kernels.window.resampling_maps import Map, rule
@@ -55,10 +55,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if (isinstance(number, bool) and not place) or not hasattr(type(number), "__index__"):
             words = f"but found element of type {type(number).__name__} at pos {place}"
             raise ArgumentError(f"pad(): argument 'pad' (position 2) must be tuple of ints, {words}")
-    if mode != "constant" and value:
-        raise ShapeError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    if len(pad) % 2:
-        raise ShapeError(f"Padding length must be divisible by 2, got {len(pad)} numbers")
+    require(mode == "constant" or not value, ShapeError, 'Padding mode "{}" doesn\'t take in value argument', mode)
+    require(not len(pad) % 2, ShapeError, "Padding length must be divisible by 2, got {} numbers", len(pad))
     if len(pad) > 2 * input.ndim:
         raise ShapeError(
             f"Padding length should be less than or equal to two times the input dimension but got padding length "
@@ -148,8 +146,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     if indexing not in (None, "ij", "xy"):
         raise ShapeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    if not inputs:
-        raise ShapeError("meshgrid expects a non-empty TensorList")
+    require(inputs, ShapeError, "meshgrid expects a non-empty TensorList")
     check_tensors(inputs)
     if any(tensor.ndim > 1 for tensor in inputs):
         raise ShapeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list")

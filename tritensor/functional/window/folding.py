@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import ShapeError
+from ...errors import ShapeError, require
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
 from ...kernels.window.folding import col2im, im2col, windows_across
@@ -127,6 +127,5 @@ def _pair(call: str, name: str, position: int, value: Any) -> Pair:
     for item in items:
         if isinstance(item, bool) or not hasattr(item, "__index__"):
             raise wrong_type(call, name, "tuple of ints", item, position)
-    if len(items) != 2:
-        raise ShapeError(f"It is expected {name} equals to 2, but got size {len(items)}")
+    require(len(items) == 2, ShapeError, "It is expected {} equals to 2, but got size {}", name, len(items))
     return items[0].__index__(), items[1].__index__()

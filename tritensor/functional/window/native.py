@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...autograd.gradients import called
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, ShapeError, require
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import FUNCTIONAL, public, publish
 from ...tensors import Tensor
@@ -154,8 +154,7 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
 @public(functional=False)
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """`nn.functional.affine_grid` without defaults and warnings."""
-    if len(size) not in (4, 5):
-        raise ShapeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+    require(len(size) in (4, 5), ShapeError, "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     return affine_coordinates(theta, size, align_corners)
 
 

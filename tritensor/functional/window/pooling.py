@@ -11,7 +11,7 @@ from typing import Any
 
 from ...autograd.gradients import called
 from ...autograd.levels import followed
-from ...errors import ShapeError
+from ...errors import ShapeError, require
 from ...ground.arguments import check_tensor
 from ...ground.composing import declare
 from ...kernels.window import pooling
@@ -106,8 +106,7 @@ def _averaged(
     size, kernel, steps, pads, _ = window_arguments(name, input, rank, kernel_size, stride, padding, 1, ceil_mode)
     if divisor is not None:
         (divisor,) = sizes_of(name, 1, "divisor_override", 7, divisor)
-        if divisor == 0:
-            raise ShapeError("divisor must be not zero")
+        require(divisor != 0, ShapeError, "divisor must be not zero")
     words = "avg_pool3d_out_frame" if rank == 3 else "avg_pool2d"
     check_dtype(words, input, lambda kind: kind is int64 or floating(kind))
 

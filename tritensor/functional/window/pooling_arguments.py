@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...errors import ShapeError, UnsupportedError, explain
+from ...errors import ShapeError, UnsupportedError, explain, require
 from ...ground.arguments import wrong_type
 from ...tensors import Tensor
 from ...types import layout
@@ -104,8 +104,7 @@ def _by_axis(letter: str, values: Sizes) -> str:
 
 def _check_windows(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
     """Raise for sizes that make no windows, in the order in which PyTorch looks at them."""
-    if 0 in stride:
-        raise ShapeError("stride should not be zero")
+    require(0 not in stride, ShapeError, "stride should not be zero")
     for pad, size, gap in zip(padding, kernel, dilation):
         if pad < 0:
             raise ShapeError(f"pad must be non-negative, but got pad: {pad}")
@@ -134,8 +133,7 @@ def _check_row(kernel: int, stride: int, padding: int, dilation: int) -> None:
         words = f"padding should be at most half of kernel size, but got padding={padding} and kernel_size={kernel}"
     elif dilation < 1:
         words = f"dilation must be greater than zero, but got {dilation}"
-    if words:
-        raise ShapeError(f"max_pool1d() {words}")
+    require(not words, ShapeError, "max_pool1d() {}", words)
 
 
 def _check_rank(call: str, input: Tensor, rank: int) -> None:
@@ -182,8 +180,7 @@ def adaptive_size(call: str, input: Tensor, rank: int, output_size: Any) -> Size
     shape, ndim = list(input._data.shape), input.ndim
     average = call.startswith("adaptive_avg")
     if rank > 1 and isinstance(output_size, (tuple, list)):
-        if ndim <= len(output_size):
-            raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+        require(ndim > len(output_size), ValueError, "Input dimension should be at least {}", len(output_size) + 1)
         extents = shape[ndim - len(output_size) :]
         output_size = [extent if count is None else count for count, extent in zip(output_size, extents)]
         if len(output_size) != rank:

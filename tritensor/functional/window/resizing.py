@@ -8,7 +8,7 @@ from typing import Any
 from ...autograd.gradients import called
 from ...autograd.names import node_name
 from ...autograd.precision import casts
-from ...errors import ArgumentError, ShapeError, UnsupportedError, warn
+from ...errors import ArgumentError, ShapeError, UnsupportedError, require, warn
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
 from ...kernels.window.resampling import resampled
@@ -177,14 +177,11 @@ def _goes_by_sizes(x: Tensor, sizes: list[int]) -> bool:
 def _sizes(x: Tensor, size: Any, factor: Any, recompute: bool, mode: str) -> tuple[list[int], list[float | None]]:
     """The new sizes, and the factors that coordinates follow from, None where these are the ratios of sizes."""
     shape = list(x._data.shape[2:])
-    if size is not None and factor is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
-    if size is None and factor is None:
-        raise ValueError("either size or scale_factor should be defined")
+    require(size is None or factor is None, ValueError, "only one of size or scale_factor should be defined")
+    require(size is not None or factor is not None, ValueError, "either size or scale_factor should be defined")
     got = f"but got input with spatial dimensions of {shape} and"
     if size is not None:
-        if recompute:
-            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        require(not recompute, ValueError, "recompute_scale_factor is not meaningful with an explicit size.")
         if not isinstance(size, (list, tuple)):
             if isinstance(size, bool) or not hasattr(type(size), "__index__"):
                 raise wrong_type("interpolate", "size", "int or a sequence of ints", size, 2)
@@ -216,10 +213,8 @@ def _sizes(x: Tensor, size: Any, factor: Any, recompute: bool, mode: str) -> tup
 def _check_mode(mode: str, rank: int, corners: bool, smooth: bool) -> None:
     wanted = _MODES.get(mode, -1)
     if 1 <= rank <= 3 and wanted in (0, rank):
-        if mode == "lanczos" and corners:
-            raise ValueError("Lanczos mode does not support align_corners=True")
-        if mode == "lanczos" and not smooth:
-            raise ValueError("Lanczos mode requires antialias=True")
+        require(mode != "lanczos" or not corners, ValueError, "Lanczos mode does not support align_corners=True")
+        require(mode != "lanczos" or smooth, ValueError, "Lanczos mode requires antialias=True")
         return
     if 1 <= rank <= 3 and mode.endswith("linear"):
         raise NotImplementedError(f"Got {rank + 2}D input, but {mode} mode needs {wanted + 2}D input")

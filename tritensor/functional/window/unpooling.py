@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd.gradients import called, constant_in
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, RangeError, ShapeError
+from ...errors import DtypeError, RangeError, ShapeError, require
 from ...ground.arguments import check_tensor
 from ...ground.composing import declare
 from ...kernels.indexing.family import check_bounds, gather, scatter
@@ -118,10 +118,8 @@ def _checked_samples(
     check_dtype(f"{call}_out_frame", input, floating)
     if samples is None:
         return rand(*lead, rank, dtype=input.dtype, device=input.device)
-    if samples.dtype is not input.dtype:
-        raise DtypeError("Expect _random_samples to have the same dtype as input")
-    if samples.ndim != 3:
-        raise ShapeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
+    require(samples.dtype is input.dtype, DtypeError, "Expect _random_samples to have the same dtype as input")
+    require(samples.ndim == 3, ShapeError, "Expect _random_samples to have 3 dimensions, got {}", samples.ndim)
     for dim, (got, wanted) in enumerate(zip(samples.shape, (*lead, rank))):
         if got < wanted or (dim and got > wanted):
             fits = ("no less then input batch size", "equals to input channel size", f"equals to {rank}; got {got}")[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ... import functional
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, ShapeError, require
 from ...tensors import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
@@ -43,8 +43,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         ArgumentError: `vec` is no tensor, or the parameters are on several devices.
         ShapeError: the vector is too short. No parameter is changed then.
     """
-    if not isinstance(vec, Tensor):
-        raise ArgumentError(f"expected torch.Tensor, but got: {type(vec).__name__}")
+    require(isinstance(vec, Tensor), ArgumentError, "expected torch.Tensor, but got: {}", type(vec).__name__)
     listed = _on_one_device(parameters)
     needed = sum(parameter.numel() for parameter in listed)
     if vec.ndim != 1 or vec.numel() < needed:

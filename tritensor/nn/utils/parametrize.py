@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...autograd.mode import no_grad, recording
 from ...autograd.precision import state
+from ...errors import require
 from ...tensors import Tensor
 from ..containers import ModuleDict, ModuleList
 from ..module import Module
@@ -56,8 +57,7 @@ def _replace(original: Tensor, value: Tensor) -> None:
 
 def _check_alike(found: Any, wanted: Tensor, what: str, name: str) -> None:
     """Raise unless `found` is a tensor of the dtype and shape of `wanted`."""
-    if not isinstance(found, Tensor):
-        raise ValueError(f"{what} must return a tensor. Got {type(found).__name__}.")
+    require(isinstance(found, Tensor), ValueError, "{} must return a tensor. Got {}.", what, type(found).__name__)
     for each in ("dtype", "shape"):
         if getattr(found, each) != getattr(wanted, each):
             raise ValueError(
@@ -73,8 +73,7 @@ class ParametrizationList(ModuleList):
     """
 
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
-        if len(modules) == 0:
-            raise ValueError("ParametrizationList requires one or more modules.")
+        require(len(modules) != 0, ValueError, "ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
         with no_grad():

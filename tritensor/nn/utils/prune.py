@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
+from ...errors import require
 from ...functional.creation.likeness import ones_like
 from ...functional.indexing.search import topk
 from ...functional.reduction.reductions import norm
@@ -181,8 +182,7 @@ class _OfAmount(BasePruningMethod):
     amount: float
 
     def __init__(self, amount: float) -> None:
-        if not isinstance(amount, Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+        require(isinstance(amount, Real), TypeError, "Invalid type for amount: {}. Must be int or float.", amount)
         if amount < 0 or (amount > 1 and not isinstance(amount, Integral)):
             words = f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
             raise ValueError(words)
@@ -220,8 +220,7 @@ class RandomUnstructured(L1Unstructured):
 
 
 def _dim_of(t: Tensor, dim: int) -> int:
-    if not -t.ndim <= dim < t.ndim:
-        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+    require(-t.ndim <= dim < t.ndim, IndexError, "Invalid index {} for tensor of size {}", dim, t.shape)
     return dim % t.ndim
 
 
@@ -318,8 +317,7 @@ def global_unstructured(
     Raises:
         TypeError: a method that is not unstructured, or scores that are no dict.
     """
-    if not isinstance(parameters, Iterable):
-        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    require(isinstance(parameters, Iterable), TypeError, "global_unstructured(): parameters is not an Iterable")
     if not isinstance(importance_scores or {}, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
     method, pairs = pruning_method(**kwargs), list(parameters)

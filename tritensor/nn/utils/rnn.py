@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import functional as F
 from ...autograd.gradients import called
-from ...errors import ShapeError
+from ...errors import ShapeError, require
 from ...functional.creation.creation import as_tensor, empty, full
 from ...functional.creation.ranges import arange
 from ...tensors import Tensor, wrap
@@ -207,8 +207,7 @@ def pad_packed_sequence(
                 f"total_length={total_length} and max sequence length being {steps}"
             )
         steps = total_length
-    if not len(sizes):
-        raise ShapeError("batch_sizes can not be empty")
+    require(len(sizes), ShapeError, "batch_sizes can not be empty")
     if (np.diff(sizes) > 0).any() or len(sequence.data) < sizes.sum():
         rows = len(sequence.data)
         raise ShapeError(f"batch_sizes {sizes.tolist()} are not those of a packed sequence of {rows} rows")
@@ -244,8 +243,7 @@ def pad_sequence(
     if not isinstance(sequences, Iterable):
         raise ShapeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     given = tuple(sequences)
-    if not given:
-        raise ShapeError("received an empty list of sequences")
+    require(given, ShapeError, "received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise ShapeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     rest = tuple(given[0].shape[1:])

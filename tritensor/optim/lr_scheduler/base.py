@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...autograd.mode import no_grad
-from ...errors import explain, warn
+from ...errors import explain, require, warn
 from ...tensors import Tensor
 from ..optimizer import Optimizer
 
@@ -68,8 +68,7 @@ def together(groups: Sequence[Any], values: Sequence[Any]) -> Iterable[tuple[Any
 
 def check_optimizer(value: Any) -> None:
     """Raise TypeError for what is no optimizer."""
-    if not isinstance(value, Optimizer):
-        raise TypeError(f"{type(value).__name__} is not an Optimizer")
+    require(isinstance(value, Optimizer), TypeError, "{} is not an Optimizer", type(value).__name__)
 
 
 def attributes_of(function: Any) -> dict[str, Any] | None:

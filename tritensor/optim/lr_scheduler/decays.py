@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ...errors import require
 from ..optimizer import Optimizer
 from .base import LRScheduler, attributes_of, rates, together
 
@@ -20,8 +21,7 @@ class _Computed(LRScheduler):
     def __init__(self, optimizer: Optimizer, lr_lambda: Functions, last_epoch: int = -1) -> None:
         groups = len(optimizer.param_groups)
         if isinstance(lr_lambda, (list, tuple)):
-            if len(lr_lambda) != groups:
-                raise ValueError(f"Expected {groups} lr_lambdas, but got {len(lr_lambda)}")
+            require(len(lr_lambda) == groups, ValueError, "Expected {} lr_lambdas, but got {}", groups, len(lr_lambda))
             self.lr_lambdas: list[Callable[[int], float]] = list(lr_lambda)
         else:
             self.lr_lambdas = [lr_lambda] * groups  # type: ignore[list-item]
@@ -64,8 +64,7 @@ class MultiplicativeLR(_Computed):
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Functions, last_epoch: int = -1) -> None:
         for each in lr_lambda if isinstance(lr_lambda, (list, tuple)) else (lr_lambda,):
-            if not callable(each):
-                raise TypeError(f"lr_lambda should be a function, but got {type(each).__name__}")
+            require(callable(each), TypeError, "lr_lambda should be a function, but got {}", type(each).__name__)
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def _next_rates(self) -> list[Any]:

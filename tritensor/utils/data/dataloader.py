@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...errors import ArgumentError, warn
+from ...errors import ArgumentError, require, warn
 from ...ground.arguments import check_number
 from ...random import Generator, randint
 from ...types.devices import device as device_class
@@ -145,8 +145,7 @@ class DataLoader:
         source: Any = self.batch_sampler if batched else self.sampler
         tasks = iter(source)
         if self.num_workers == 0:
-            if self.timeout != 0:
-                raise AssertionError("timeout needs workers to wait for: set num_workers > 0")
+            require(self.timeout == 0, AssertionError, "timeout needs workers to wait for: set num_workers > 0")
             if self._streaming:
                 return recipe.stream(self.dataset)
             # map, and not a generator, which an exception would end: after an example that fails, the next batch can
@@ -291,8 +290,7 @@ def _check_worker_options(
     if prefetch_factor is not None:
         words = "prefetch_factor option should be non-negative"
         check_number("prefetch_factor", prefetch_factor, lambda value: not value < 0, words)
-    if persistent_workers and num_workers == 0:
-        raise ValueError("persistent_workers option needs num_workers > 0")
+    require(not persistent_workers or num_workers != 0, ValueError, "persistent_workers option needs num_workers > 0")
     if context is not None:
         _check_context(context, num_workers)
 
@@ -330,8 +328,7 @@ def _check_batch_options(
     batch_size: int | None, shuffle: bool, sampler: Any, batch_sampler: Any, drop_last: bool
 ) -> tuple[int | None, bool]:
     """The batch size and `drop_last` to use, after checking that the options can be combined."""
-    if sampler is not None and shuffle:
-        raise ValueError("sampler option is mutually exclusive with shuffle")
+    require(sampler is None or not shuffle, ValueError, "sampler option is mutually exclusive with shuffle")
     if batch_sampler is not None:
         if batch_size != 1 or shuffle or sampler is not None or drop_last:
             raise ValueError(

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from ...errors import warn
+from ...errors import require, warn
 from ...random import Generator, randperm
 from ...tensors import Tensor
 
@@ -60,8 +60,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """
 
     def __init__(self, *tensors: Tensor) -> None:
-        if not tensors:
-            raise AssertionError("TensorDataset needs at least one tensor")
+        require(tensors, AssertionError, "TensorDataset needs at least one tensor")
         sizes = [len(tensor) for tensor in tensors]
         if any(size != sizes[0] for size in sizes):
             raise AssertionError(f"Size mismatch between tensors: their first dimensions are {sizes}")
@@ -87,8 +86,7 @@ class StackDataset(Dataset[Any]):
                 "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, "
                 "but both types are given."
             )
-        if not args and not kwargs:
-            raise ValueError("At least one dataset should be passed")
+        require(args or kwargs, ValueError, "At least one dataset should be passed")
         self.datasets: tuple[Any, ...] | dict[str, Any] = args or kwargs
         lengths = [len(dataset) for dataset in args or kwargs.values()]
         if any(length != lengths[0] for length in lengths):
@@ -113,8 +111,7 @@ class ConcatDataset(Dataset[T_co]):
 
     def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets: list[Any] = list(datasets)
-        if not self.datasets:
-            raise AssertionError("datasets should not be an empty iterable")
+        require(self.datasets, AssertionError, "datasets should not be an empty iterable")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
@@ -143,8 +140,7 @@ class ChainDataset(IterableDataset[T_co]):
 
     def _streams(self) -> Iterator[Any]:
         for dataset in self.datasets:
-            if not isinstance(dataset, IterableDataset):
-                raise AssertionError("ChainDataset only supports IterableDataset")
+            require(isinstance(dataset, IterableDataset), AssertionError, "ChainDataset only supports IterableDataset")
             yield dataset
 
     def __iter__(self) -> Iterator[T_co]:

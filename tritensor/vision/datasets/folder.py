@@ -8,6 +8,7 @@ from typing import Any
 
 from PIL import Image
 
+from ...errors import require
 from ...random import Generator, randint, randn
 from ..transforms.conversion import open_picture
 from ..transforms.functional import to_pil_image
@@ -67,8 +68,7 @@ class DatasetFolder(VisionDataset):
         """The names of the folders in a folder, sorted, and their numbers; a subclass may name classes otherwise."""
         with os.scandir(directory) as entries:
             classes = sorted(entry.name for entry in entries if entry.is_dir())
-        if not classes:
-            raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
+        require(classes, FileNotFoundError, "Couldn't find any class folder in {}.", directory)
         return classes, {name: number for number, name in enumerate(classes)}
 
     @staticmethod
@@ -81,8 +81,7 @@ class DatasetFolder(VisionDataset):
     ) -> list[tuple[str, int]]:
         """The files below the folder of each class, sorted, with the number of the class; a subclass may find its
         examples otherwise."""
-        if class_to_idx is None:
-            raise ValueError("The class_to_idx parameter cannot be None.")
+        require(class_to_idx is not None, ValueError, "The class_to_idx parameter cannot be None.")
         if (extensions is None) == (is_valid_file is None):
             raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
         is_valid = is_valid_file or (lambda path: path.lower().endswith(tuple(extensions or ())))
@@ -156,8 +155,7 @@ class FakeData(VisionDataset):
         self.num_classes, self.random_offset = num_classes, random_offset
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        if index >= len(self):
-            raise IndexError(f"{type(self).__name__} index out of range")
+        require(index < len(self), IndexError, "{} index out of range", type(self).__name__)
         generator = Generator().manual_seed(index + self.random_offset)  # the default one is left as it is
         noise = randn(*self.image_size, generator=generator)
         target = randint(0, self.num_classes, (1,), generator=generator)[0]

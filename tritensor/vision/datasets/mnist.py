@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DatasetError
+from ...errors import DatasetError, require
 from ...functional.creation.creation import from_numpy
 from ...tensors import Tensor
 from ..transforms.conversion import from_array
@@ -45,8 +45,7 @@ def read_idx(path: str) -> np.ndarray[Any, Any]:
             fact = f"it says that it has elements of the shape {tuple(shape)}, which is {nbytes} bytes"
             raise DatasetError(f"{path} unpacks to too many bytes", fact, remedy=BY_HAND)
         array = np.frombuffer(_exactly(stream, nbytes), dtype).reshape(shape)
-        if stream.read(1):
-            raise ValueError(f"after the elements, whose shape is {tuple(shape)}, comes more")
+        require(not stream.read(1), ValueError, "after the elements, whose shape is {}, comes more", tuple(shape))
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageEnhance
 
+from ...errors import require
 from ...functional.creation.likeness import zeros_like
 from ...functional.elementwise.pointwise import where
 from ...functional.views.joining import stack
@@ -30,8 +31,7 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
         raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
     else:
         check_image(img, (1, 3))
-    if num_output_channels not in (1, 3):
-        raise ValueError("num_output_channels should be either 1 or 3")
+    require(num_output_channels in (1, 3), ValueError, "num_output_channels should be either 1 or 3")
     if not isinstance(img, Tensor):
         grey = img.convert("L")
         return grey if num_output_channels == 1 else Image.merge("RGB", (grey, grey, grey))
@@ -90,8 +90,7 @@ def adjust_hue(img: Any, hue_factor: float) -> Any:
     Raises:
         ValueError: a factor beyond these. TypeError: a tensor of other than 1 or 3 channels.
     """
-    if not -0.5 <= hue_factor <= 0.5:
-        raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
+    require(-0.5 <= hue_factor <= 0.5, ValueError, "hue_factor ({}) is not in [-0.5, 0.5].", hue_factor)
     if not isinstance(img, Tensor):
         if check_picture(img).mode in ("L", "1", "I", "F"):
             return img

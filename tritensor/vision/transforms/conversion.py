@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from ...errors import DtypeError, explain
+from ...errors import DtypeError, explain, require
 from ...functional.creation.creation import from_numpy
 from ...tensors import Tensor
 from ...types import dtypes
@@ -31,17 +31,14 @@ MODES = {2: ["LA"], 3: ["RGB", "YCbCr", "HSV"], 4: ["RGBA", "CMYK", "RGBX"]}
 
 def check_picture(img: Any, name: str = "img") -> Image.Image:
     """The picture itself; a TypeError if it is no PIL picture."""
-    if not isinstance(img, Image.Image):
-        raise TypeError(f"{name} should be PIL Image. Got {type(img)}")
+    require(isinstance(img, Image.Image), TypeError, "{} should be PIL Image. Got {}", name, type(img))
     return img
 
 
 def check_image(img: Any, channels: tuple[int, ...] = ()) -> Tensor:
     """The tensor itself; a TypeError unless it has height and width, and one of these numbers of channels."""
-    if not isinstance(img, Tensor):
-        raise TypeError(f"img should be Tensor Image. Got {type(img)}")
-    if img.ndim < 2:
-        raise TypeError("Tensor is not a torch image.")
+    require(isinstance(img, Tensor), TypeError, "img should be Tensor Image. Got {}", type(img))
+    require(img.ndim >= 2, TypeError, "Tensor is not a torch image.")
     found = 1 if img.ndim == 2 else img.shape[-3]
     if channels and found not in channels:
         raise TypeError(f"Input image tensor permitted channel values are {list(channels)}, but found {found}")
@@ -85,8 +82,7 @@ def get_dimensions(img: Any) -> list[int]:
     if isinstance(img, Tensor):
         check_image(img)
         return [1 if img.ndim == 2 else img.shape[-3], *img.shape[-2:]]
-    if not isinstance(img, Image.Image):
-        raise TypeError(f"Unexpected type {type(img)}")
+    require(isinstance(img, Image.Image), TypeError, "Unexpected type {}", type(img))
     return [len(img.getbands()), img.height, img.width]
 
 
@@ -109,8 +105,7 @@ def to_tensor(pic: Any) -> Tensor:
     if not isinstance(pic, (np.ndarray, Image.Image)):
         raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
     array = np.array(pic)
-    if array.ndim not in (2, 3):
-        raise ValueError(f"pic should be 2/3 dimensional. Got {array.ndim} dimensions.")
+    require(array.ndim in (2, 3), ValueError, "pic should be 2/3 dimensional. Got {} dimensions.", array.ndim)
     mode = getattr(pic, "mode", None)
     array = array * np.uint8(255) if mode == "1" else array.view(np.int16) if mode == DEEP else array
     made = from_numpy(np.ascontiguousarray(_channels_first(array)))
@@ -136,12 +131,10 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Image.Image:
         TypeError: a dtype that no mode has. ValueError: other than 2 or 3 dimensions, more than 4 channels, or another
             mode than the dtype or the number of channels can have.
     """
-    if not isinstance(pic, (Tensor, np.ndarray)):
-        raise TypeError(f"pic should be Tensor or ndarray. Got {type(pic)}.")
+    require(isinstance(pic, (Tensor, np.ndarray)), TypeError, "pic should be Tensor or ndarray. Got {}.", type(pic))
     array = pic.numpy(force=True) if isinstance(pic, Tensor) else pic
     array = array.transpose(1, 2, 0) if isinstance(pic, Tensor) and array.ndim == 3 else array
-    if array.ndim not in (2, 3):
-        raise ValueError(f"pic should be 2/3 dimensional. Got {array.ndim} dimensions.")
+    require(array.ndim in (2, 3), ValueError, "pic should be 2/3 dimensional. Got {} dimensions.", array.ndim)
     channels = 1 if array.ndim == 2 else array.shape[2]
     if channels > 4:
         raise ValueError(f"pic should not have > 4 channels. Got {channels} channels.")
@@ -177,8 +170,7 @@ def convert_image_dtype(image: Tensor, dtype: dtypes.dtype = dtypes.float32) -> 
     Raises:
         DtypeError: a floating dtype to an integer one that has more digits.
     """
-    if not isinstance(image, Tensor):
-        raise TypeError("Input img should be Tensor Image")
+    require(isinstance(image, Tensor), TypeError, "Input img should be Tensor Image")
     source = image.dtype
     if source is dtype or (source.is_floating_point and dtype.is_floating_point):
         return image.to(dtype)

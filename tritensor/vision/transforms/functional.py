@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps
 
-from ...errors import BoundsError, warn
+from ...errors import BoundsError, require, warn
 from ...functional.creation.creation import as_tensor, from_numpy, tensor
 from ...functional.creation.likeness import ones_like
 from ...functional.elementwise.pointwise import where
@@ -132,12 +132,9 @@ def resize(
 
 def border(padding: Any, fill: Any, padding_mode: Any) -> list[int]:
     """[left, top, right, bottom] of the arguments of `pad`, or the errors for them."""
-    if not isinstance(padding, (int, tuple, list)):
-        raise TypeError("Got inappropriate padding arg")
-    if not isinstance(fill, (int, float, tuple, list)):
-        raise TypeError("Got inappropriate fill arg")
-    if not isinstance(padding_mode, str):
-        raise TypeError("Got inappropriate padding_mode arg")
+    require(isinstance(padding, (int, tuple, list)), TypeError, "Got inappropriate padding arg")
+    require(isinstance(fill, (int, float, tuple, list)), TypeError, "Got inappropriate fill arg")
+    require(isinstance(padding_mode, str), TypeError, "Got inappropriate padding_mode arg")
     around = [padding] if isinstance(padding, int) else list(padding)
     if len(around) not in (1, 2, 4):
         raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(around)} element tuple")
@@ -328,17 +325,14 @@ def affine(
     """
     mode = as_mode(interpolation)
     middle = _middle(img, angle, center)
-    if not isinstance(translate, (list, tuple)):
-        raise TypeError("Argument translate should be a sequence")
-    if len(translate) != 2:
-        raise ValueError("Argument translate should be a sequence of length 2")
+    require(isinstance(translate, (list, tuple)), TypeError, "Argument translate should be a sequence")
+    require(len(translate) == 2, ValueError, "Argument translate should be a sequence of length 2")
     if scale <= 0.0:
         raise ValueError("Argument scale should be positive")
     if not isinstance(shear, (int, float, list, tuple)):
         raise TypeError("Shear should be either a single value or a sequence of two values")
     both = [shear, 0.0] if isinstance(shear, (int, float)) else list(shear) * (2 if len(shear) == 1 else 1)
-    if len(both) != 2:
-        raise ValueError(f"Shear should be a sequence containing two values. Got {both}")
+    require(len(both) == 2, ValueError, "Shear should be a sequence containing two values. Got {}", both)
     matrix = _inverse_matrix(middle, angle, translate, scale, both)
     if isinstance(img, Tensor):
         return _transformed(img, matrix, mode.value, fill)
@@ -349,10 +343,8 @@ def affine(
 
 def _middle(img: Any, angle: Any, center: Any) -> Sequence[float]:
     """The point that stays where it is; of a tensor it is counted from its middle, as grids of `grid_sample` are."""
-    if not isinstance(angle, (int, float)):
-        raise TypeError("Argument angle should be int or float")
-    if center is not None and not isinstance(center, (list, tuple)):
-        raise TypeError("Argument center should be a sequence")
+    require(isinstance(angle, (int, float)), TypeError, "Argument angle should be int or float")
+    require(center is None or isinstance(center, (list, tuple)), TypeError, "Argument center should be a sequence")
     _, height, width = get_dimensions(img)
     x, y = (width * 0.5, height * 0.5) if center is None else center
     return (x - width * 0.5, y - height * 0.5) if isinstance(img, Tensor) else (x, y)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import warn
+from ...errors import require, warn
 from ...functional.creation.creation import empty, tensor
 from ...random import rand, randint, randn, randperm
 from ...tensors import Tensor
@@ -57,8 +57,7 @@ def _angles(value: Any, name: str, *sizes: int) -> list[float]:
 
 def _check_ranges(scale: Any, ratio: Any) -> None:
     for name, value in (("Scale", scale), ("Ratio", ratio)):
-        if not isinstance(value, Sequence):
-            raise TypeError(f"{name} should be a sequence")
+        require(isinstance(value, Sequence), TypeError, "{} should be a sequence", name)
     if scale[0] > scale[1] or ratio[0] > ratio[1]:
         warn("Scale and ratio should be of kind (min, max)")
 
@@ -236,8 +235,7 @@ class RandomAffine(Transform):
                 _check_sequence(getattr(self, name), name, 2)
         if not all(0.0 <= part <= 1.0 for part in self.translate or ()):
             raise ValueError("translation values should be between 0 and 1")
-        if not all(factor > 0 for factor in self.scale or ()):
-            raise ValueError("scale values should be positive")
+        require(all(factor > 0 for factor in self.scale or ()), ValueError, "scale values should be positive")
         self.shear = None if self.shear is None else _angles(self.shear, "shear", 2, 4)
         self.fill = _fill(self.fill)
 
