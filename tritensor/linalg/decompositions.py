@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutogradError, LinAlgError
+from ..errors import AutogradError, LinAlgError, require
 from ..functional.creation.creation import zeros
 from ..functional.views.joining import cat
 from ..kernels.hosted.family import hosted
@@ -20,7 +20,7 @@ from ..memory.lifted import Lifted
 from ..operators.rules import INTEGRAL
 from ..tensors import Tensor
 from ..types import dtypes
-from .matrices import Matrices, adjoint, check, failing, identity, on_diagonal, unit_lower
+from .matrices import Matrices, adjoint, failing, identity, on_diagonal, unit_lower
 from .triangular import solved, substituted
 
 _WANTS = ": Expected a floating point or complex tensor as input. Got {}"
@@ -94,9 +94,9 @@ def _(grads, Q, R, mode):
     m, n = Q.shape[-2] if mode != "r" else 0, R.shape[-1]
     words = "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
     words += "mode='reduced') if you are going to differentiate through linalg.qr."
-    check(mode != "r", words, AutogradError)
+    require(mode != "r", AutogradError, words)
     words = "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
-    check(mode != "complete" or m <= n, words, AutogradError)
+    require(mode != "complete" or m <= n, AutogradError, words)
     inner = 0 if of_r is None else of_r @ adjoint(R)
     inner = inner if of_q is None else inner - adjoint(Q) @ of_q
     if m >= n:
@@ -179,7 +179,7 @@ def _(grads, U, S, Vh):
 )
 def eig(A, *, vectors=True):
     """The eigenvalues of square matrices, and eigenvectors of length 1 unless the values alone are wanted."""
-    check(np.isfinite(A).all(), "torch.linalg.eig: input tensor should not contain infs or NaNs.", LinAlgError)
+    require(np.isfinite(A).all(), LinAlgError, "torch.linalg.eig: input tensor should not contain infs or NaNs.")
     if not vectors:
         return np.linalg.eigvals(A), np.empty(0, A.dtype)
     return tuple(np.linalg.eig(A))
@@ -256,7 +256,7 @@ def _(grad, LU, pivots):
 def permutation(pivots, *, size):
     """The order of rows that exchanging rows leads to: row i of P^T A is row order[i] of A."""
     words = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result "
-    check(((pivots > 0) & (pivots <= size)).all(), words + "of lu_factor?", LinAlgError)
+    require(((pivots > 0) & (pivots <= size)).all(), LinAlgError, words + "of lu_factor?")
     return permuted(pivots, size)
 
 
@@ -309,4 +309,4 @@ def _apart(differences: Tensor) -> Tensor:
 def _check_phase(diagonal: Tensor, words: str) -> None:
     """Raise AutogradError if a gradient turns vectors of which the phase is nobody's choice; a device is waited for."""
     if not isinstance(diagonal._data, Lifted):  # in a transformation of functions there is nothing to look at
-        check(abs(diagonal.detach()._to_host().imag).max(initial=0) <= 1e-2, words, AutogradError)
+        require(abs(diagonal.detach()._to_host().imag).max(initial=0) <= 1e-2, AutogradError, words)

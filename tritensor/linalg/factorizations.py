@@ -12,7 +12,7 @@ from typing import Any
 from .. import return_types
 from ..autograd.gradients import called
 from ..autograd.levels import followed
-from ..errors import DtypeError
+from ..errors import DtypeError, ShapeError, require
 from ..functional.creation.creation import empty
 from ..ground.public import public
 from ..operators.outputs import Into, takes_out
@@ -20,7 +20,7 @@ from ..tensors import Tensor
 from ..types.dtypes import FLOATING
 from . import decompositions
 from .matrices import adjoint as _adjoint
-from .matrices import check, check_info, check_matrices, identity, unit_lower
+from .matrices import check_info, check_matrices, identity, unit_lower
 from .triangular import substituted
 
 __all__ = ["cholesky", "cholesky_ex", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "ldl_factor"]
@@ -82,15 +82,15 @@ def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
             "reduced", and an empty Q; there is no gradient then.
     """
     check_matrices("linalg.qr", A, square=False)
-    words = f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
-    check(mode in ("reduced", "complete", "r"), words)
+    words = "qr received unrecognized mode '{}' but expected one of 'reduced' (default), 'r', or 'complete'"
+    require(mode in ("reduced", "complete", "r"), ShapeError, words, mode)
     return return_types.linalg_qr(*decompositions.qr(A, mode=mode))
 
 
 def _check_driver(A: Tensor, driver: Any) -> None:
     check_matrices("linalg.svd", A, square=False)
     words = "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
-    check(driver is None or (A.is_cuda and driver in ("gesvd", "gesvdj", "gesvda")), words)
+    require(driver is None or (A.is_cuda and driver in ("gesvd", "gesvdj", "gesvda")), ShapeError, words)
 
 
 @_listed_in_float32
@@ -139,7 +139,8 @@ def eigvals(input: Tensor) -> Tensor:
 
 def _triangle(input: Tensor, letter: Any) -> str:
     check_matrices("linalg.eigh", input)
-    check(str(letter).upper() in ("L", "U"), f"Expected UPLO argument to be 'L' or 'U', but got {letter}")
+    words = "Expected UPLO argument to be 'L' or 'U', but got {}"
+    require(str(letter).upper() in ("L", "U"), ShapeError, words, letter)
     return str(letter).upper()
 
 
@@ -168,8 +169,10 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
 
 def factored(name: str, checked: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     """LU, pivots and info, which is checked in the name of a function."""
-    check(A.ndim > 1, f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
-    check(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU, nor for tensors of a device")
+    words = "{}: Expected tensor with 2 or more dimensions. Got size: {} instead"
+    require(A.ndim > 1, ShapeError, words, name, list(A.shape))
+    words = "linalg.lu_factor: LU without pivoting is not implemented on the CPU, nor for tensors of a device"
+    require(pivot, ShapeError, words)
     found = decompositions.lu(A)
     if checked:
         check_info(checked, found[2], _SINGULAR)
@@ -220,24 +223,24 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     name, size = "linalg.lu_solve", LU.shape[-1:]
     check_matrices(f"torch.{name}", LU)
     decompositions.DIVIDED("", (LU,))
-    words = f"{name}: Expected LU and B to have the same dtype, but found LU of type {LU.dtype.legacy} and B of type "
-    check(LU.dtype is B.dtype, f"{words}{B.dtype.legacy} instead", DtypeError)
-    words = f"{name}: pivots should be a Tensor of scalar type torch.int32"
-    check(pivots.dtype is decompositions.INFO, words, DtypeError)
+    words = "{}: Expected LU and B to have the same dtype, but found LU of type {} and B of type {} instead"
+    require(LU.dtype is B.dtype, DtypeError, words, name, LU.dtype.legacy, B.dtype.legacy)
+    words = "{}: pivots should be a Tensor of scalar type torch.int32"
+    require(pivots.dtype is decompositions.INFO, DtypeError, words, name)
     check_matrices(name, B, square=False, argument="B")
-    shapes = "({0}x{0} and {1}x{2})".format(*size, *B.shape[-2:])
-    words = f"{name}: Incompatible shapes of A and B for the equation {'AX' if left else 'XA'} = B {shapes}"
-    check(B.shape[-2 if left else -1] == size[0], words)
-    words = f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
-    check(pivots.shape[-1:] == size, words)
+    words = "{}: Incompatible shapes of A and B for the equation {} = B ({}x{} and {}x{})"
+    values = (name, "AX" if left else "XA", *size, *size, *B.shape[-2:])
+    require(B.shape[-2 if left else -1] == size[0], ShapeError, words, *values)
+    words = "{}: Number of pivots per batch should be same as the dimension of the matrix"
+    require(pivots.shape[-1:] == size, ShapeError, words, name)
     _check_pivots(name, LU, pivots)
     return called("LinalgLuSolveBackward0", _from_factors(LU, pivots, B, left, adjoint))  # type: ignore[no-any-return]
 
 
 def _check_pivots(name: str, factors: Tensor, pivots: Tensor) -> None:
-    kind, found = "LU" if name.endswith("lu_solve") else "LD", list(pivots.shape)
-    words = f"{name}: Expected {kind}.shape[:-1] and pivots.shape to be the same, but got pivots with shape {found} "
-    check(pivots.shape == factors.shape[:-1], words + "instead")
+    kind = "LU" if name.endswith("lu_solve") else "LD"
+    words = "{}: Expected {}.shape[:-1] and pivots.shape to be the same, but got pivots with shape {} instead"
+    require(pivots.shape == factors.shape[:-1], ShapeError, words, name, kind, list(pivots.shape))
 
 
 def _from_factors(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
@@ -287,13 +290,13 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     name = "torch.linalg.ldl_solve"
     check_matrices(name, LD)
     check_matrices(name, B, square=False, argument="B")
-    sizes = "each A matrix is {0} by {0} but each b matrix is {1} by {2}".format(LD.shape[-1], *B.shape[-2:])
-    check(B.shape[-2] == LD.shape[-1], f"Incompatible matrix sizes for {name}: {sizes}")
+    words = "Incompatible matrix sizes for {0}: each A matrix is {1} by {1} but each b matrix is {2} by {3}"
+    require(B.shape[-2] == LD.shape[-1], ShapeError, words, name, LD.shape[-1], *B.shape[-2:])
     _check_pivots(name, LD, pivots)
-    words = f"{name}: Expected pivots to be integers. Got {pivots.dtype.legacy}"
-    check(pivots.dtype.category < FLOATING, words, DtypeError)
-    words = f"Expected b and A to have the same dtype, but found b of type {B.dtype.legacy} and A of type "
-    check(LD.dtype is B.dtype, f"{words}{LD.dtype.legacy} instead.", DtypeError)
+    words = "{}: Expected pivots to be integers. Got {}"
+    require(pivots.dtype.category < FLOATING, DtypeError, words, name, pivots.dtype.legacy)
+    words = "Expected b and A to have the same dtype, but found b of type {} and A of type {} instead."
+    require(LD.dtype is B.dtype, DtypeError, words, B.dtype.legacy, LD.dtype.legacy)
     return decompositions.ldl_solve(LD, pivots, B, hermitian=hermitian)  # type: ignore[no-any-return]
 
 
@@ -312,10 +315,10 @@ def reflections(input: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
 
 def check_factors(name: str, input: Tensor, tau: Tensor) -> None:
     """Raise unless the dimensions of reflections' factors fit."""
-    words = f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
-    check(input.ndim - tau.ndim == 1, f"{words}input.ndim is equal to {input.ndim}")
-    words = f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
-    check(input.shape[:-2] == tau.shape[:-1], words)
+    words = "{}: Expected tau to have one dimension less than input, but got tau.ndim equal to {} and "
+    require(input.ndim - tau.ndim == 1, ShapeError, words + "input.ndim is equal to {}", name, tau.ndim, input.ndim)
+    words = "{}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {}"
+    require(input.shape[:-2] == tau.shape[:-1], ShapeError, words, name, list(tau.shape[:-1]))
 
 
 @_listed_in_float32
@@ -327,13 +330,14 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         tau: of shape (..., k), with k <= n <= m.
     """
     name = "torch.linalg.householder_product"
-    check(input.ndim > 1, f"{name}: input must have at least 2 dimensions.")
+    require(input.ndim > 1, ShapeError, "{}: input must have at least 2 dimensions.", name)
     m, n = input.shape[-2:]
-    check(m >= n, f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
-    check(n >= max(tau.shape[-1:]), f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    require(m >= n, ShapeError, "{}: input.shape[-2] must be greater than or equal to input.shape[-1]", name)
+    words = "{}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+    require(n >= max(tau.shape[-1:]), ShapeError, words, name)
     check_factors(name, input, tau)
-    words = f"{name}: tau dtype {tau.dtype.legacy} does not match input dtype {input.dtype.legacy}"
-    check(tau.dtype is input.dtype, words, DtypeError)
+    words = "{}: tau dtype {} does not match input dtype {}"
+    require(tau.dtype is input.dtype, DtypeError, words, name, tau.dtype.legacy, input.dtype.legacy)
     decompositions.REFLECTED("", (input,))
     found = identity(input, m, n)
     V, T = reflections(input, tau)

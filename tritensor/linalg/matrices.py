@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..autograd.levels import below
-from ..errors import DtypeError, LinAlgError, ShapeError, UnsupportedError
+from ..errors import DtypeError, LinAlgError, ShapeError, UnsupportedError, require
 from ..functional.creation.ranges import eye
 from ..memory.lifted import Lifted
 from ..operators.rules import Rule, is_half
 from ..tensors import Tensor
 from ..types import dtypes
 
-__all__ = ["Matrices", "adjoint", "check", "check_info", "check_matrices", "failing", "identity", "on_diagonal"]
+__all__ = ["Matrices", "adjoint", "check_info", "check_matrices", "failing", "identity", "on_diagonal"]
 __all__ += ["unit_lower"]
 
 _REMEDY = "convert the tensor first, as in x.float()"
@@ -47,18 +47,12 @@ class Matrices(Rule):
         return super().__call__(operator, operands)
 
 
-def check(fits: Any, words: str, kind: type[Exception] = ShapeError) -> None:
-    """Raise an error of a kind with PyTorch's words unless an argument fits."""
-    if not fits:
-        raise kind(words)
-
-
 def check_matrices(name: str, x: Tensor, square: bool = True, argument: str = "A") -> None:
     """Raise ShapeError unless a tensor is a stack of (square) matrices."""
-    check(x.ndim > 1, f"{name}: The input tensor {argument} must have at least 2 dimensions.")
+    require(x.ndim > 1, ShapeError, "{}: The input tensor {} must have at least 2 dimensions.", name, argument)
     rows, columns = x.shape[-2:]
-    words = f"{name}: {argument} must be batches of square matrices, but they are {rows} by {columns} matrices"
-    check(not square or rows == columns, words)
+    words = "{}: {} must be batches of square matrices, but they are {} by {} matrices"
+    require(not square or rows == columns, ShapeError, words, name, argument, rows, columns)
 
 
 def check_info(name: str, info: Tensor, words: str) -> None:

@@ -12,7 +12,7 @@ from ..autograd.gradients import called
 from ..autograd.levels import followed
 from ..autograd.mode import no_grad, recording
 from ..autograd.tape import Gradient, Node, record
-from ..errors import DtypeError
+from ..errors import DtypeError, ShapeError, require
 from ..functional.elementwise.pointwise import where
 from ..functional.matmul.linear_algebra import matmul
 from ..functional.matmul.products import chained, crossed
@@ -26,7 +26,7 @@ from ..operators.rules import is_half
 from ..tensors import Tensor, wrap
 from ..types import dtypes
 from . import solving
-from .matrices import adjoint, check, check_matrices, identity
+from .matrices import adjoint, check_matrices, identity
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
 
@@ -87,7 +87,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     """
     check_tensor("linalg_matrix_exp", "A", 1, A)
     check_matrices("linalg.matrix_exp", A)
-    check(A.dtype.category >= dtypes.FLOATING, f"linalg.matrix_exp: {_WANTS} {A.dtype.legacy}", DtypeError)
+    require(A.dtype.category >= dtypes.FLOATING, DtypeError, "linalg.matrix_exp: {} {}", _WANTS, A.dtype.legacy)
     if followed(A) and not A._needs:
         return _exponential(A)
     with no_grad():
@@ -155,21 +155,21 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         ShapeError: fewer than two, other dimensions, or shapes that do not fit. DtypeError: the dtypes differ.
     """
     count = len(tensors)
-    check(count > 1, f"multi_dot(): expected at least 2 tensors but got {count}")
+    require(count > 1, ShapeError, "multi_dot(): expected at least 2 tensors but got {}", count)
     for place, x in enumerate(tensors):
         check_tensor("linalg_multi_dot", "tensors", 1, x)
         wanted = ("1D or 2D", (1, 2)) if place in (0, count - 1) else ("2D", (2,))
-        check(x.ndim in wanted[1], f"multi_dot(): tensor {place} must be {wanted[0]} but got {x.ndim}D")
-        kinds = [c_name(each.dtype) for each in (tensors[0], x)]
-        words = f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {kinds[0]} and tensor {place} "
-        check(x.dtype is tensors[0].dtype, words + kinds[1], DtypeError)
+        words = "multi_dot(): tensor {} must be {} but got {}D"
+        require(x.ndim in wanted[1], ShapeError, words, place, wanted[0], x.ndim)
+        if x.dtype is not tensors[0].dtype:
+            words = "multi_dot(): all tensors must have be the same dtype but tensor 0 is"
+            raise DtypeError(f"{words} {c_name(tensors[0].dtype)} and tensor {place} {c_name(x.dtype)}")
     parts = list(tensors)
     parts[0] = parts[0].unsqueeze(0) if parts[0].ndim == 1 else parts[0]
     parts[-1] = parts[-1].unsqueeze(-1) if parts[-1].ndim == 1 else parts[-1]
     for place, (x, y) in enumerate(pairwise(parts)):
-        shapes = f"with shapes {list(x.shape)} and {list(y.shape)}"
-        words = f"multi_dot(): tensors {place} and {place + 1} {shapes} cannot be multiplied"
-        check(x.shape[1] == y.shape[0], words)
+        words = "multi_dot(): tensors {} and {} with shapes {} and {} cannot be multiplied"
+        require(x.shape[1] == y.shape[0], ShapeError, words, place, place + 1, list(x.shape), list(y.shape))
     return chained(parts).view(*tensors[0].shape[:-1], *tensors[-1].shape[1:])
 
 
@@ -181,9 +181,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     >>> torch.linalg.vecdot(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 10.]))
     tensor([21., 43.])
     """
-    check(x.dtype.category >= dtypes.FLOATING, f"linalg.vecdot: {_WANTS} {x.dtype.legacy}", DtypeError)
-    words = f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.legacy} and y of "
-    check(x.dtype is y.dtype, f"{words}type {y.dtype.legacy} instead", DtypeError)
+    require(x.dtype.category >= dtypes.FLOATING, DtypeError, "linalg.vecdot: {} {}", _WANTS, x.dtype.legacy)
+    words = "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} instead"
+    require(x.dtype is y.dtype, DtypeError, words, x.dtype.legacy, y.dtype.legacy)
     conjugate = x.conj() if x.is_complex() else x
     if x.ndim == y.ndim == 1:
         return called("VdotBackward0", conjugate @ y)  # type: ignore[no-any-return]
@@ -212,9 +212,9 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """
     check_tensor("linalg_vander", "x", 1, x)
     words = "linalg.vander supports floating point, complex, and integer tensors, but got Bool"
-    check(x.dtype is not dtypes.bool_, words, DtypeError)
+    require(x.dtype is not dtypes.bool_, DtypeError, words)
     count = (x.shape[-1] if x.ndim else 1) if N is None else N
-    check(count > 1, "N must be greater than 1.")
+    require(count > 1, ShapeError, "N must be greater than 1.")
     base = (x if x.dtype.category > dtypes.INTEGER else x.long()).reshape(x.shape or 1).unsqueeze(-1)
     powers = [base.new_ones(base.shape), base]
     while len(powers) < count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.gradients import called
+from ..errors import ShapeError, require
 from ..functional.elementwise.pointwise import where
 from ..functional.reduction import matrix_norms, reductions
 from ..ground.arguments import wrong_type
@@ -13,7 +14,7 @@ from ..kernels.reduction.functions import Dim
 from ..operators.outputs import takes_out
 from ..tensors import Tensor
 from . import solvers
-from .matrices import check, check_matrices
+from .matrices import check_matrices
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
@@ -75,10 +76,10 @@ def norm(
     dims = dim if dim is None or isinstance(dim, (tuple, list)) else (dim,)
     if isinstance(ord, str):
         return matrix_norms.matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype)
-    words = f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {None if dims is None else list(dims)}"
-    check(dims is None or len(dims) in (1, 2), words)
-    words = f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
-    check(dims is not None or ord is None or A.ndim in (1, 2), words)
+    words = "linalg.norm: If dim is specified, it must be of length 1 or 2. Got {}"
+    require(dims is None or len(dims) in (1, 2), ShapeError, words, None if dims is None else list(dims))
+    words = "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {}D."
+    require(dims is not None or ord is None or A.ndim in (1, 2), ShapeError, words, A.ndim)
     if ord is not None and (A.ndim if dims is None else len(dims)) == 2:
         return matrix_norms.matrix_norm(A, ord, (0, 1) if dims is None else dims, keepdim, dtype)
     return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
@@ -96,7 +97,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """
     check_matrices("linalg.cond", A, square=False)
     known = p in (None, "fro", "nuc") or (not isinstance(p, str) and abs(p) in (1, 2, float("inf")))  # type: ignore[arg-type]
-    check(known, f"linalg.cond got an invalid norm type: {p}")
+    require(known, ShapeError, "linalg.cond got an invalid norm type: {}", p)
     if not A.numel():
         return A.abs().new_zeros(A.shape[:-2])
     if p not in (None, 2, -2):
@@ -122,5 +123,5 @@ def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> T
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """`linalg.vector_norm` along one dimension or two."""
     count = len(dim) if isinstance(dim, (tuple, list)) else 1
-    check(count < 3, f"Expected at most 2 dimensions, but got {count} dimensions instead.")
+    require(count < 3, ShapeError, "Expected at most 2 dimensions, but got {} dimensions instead.", count)
     return called("NormBackward1", reductions.norm(input, 2.0, dim, keepdim))  # type: ignore[no-any-return]

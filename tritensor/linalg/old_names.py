@@ -10,7 +10,7 @@ from typing import Any
 from .. import return_types
 from ..autograd.gradients import called, underived
 from ..autograd.mode import recording
-from ..errors import AutogradError, DtypeError
+from ..errors import AutogradError, DtypeError, ShapeError, require
 from ..functional.creation.creation import zeros
 from ..ground.public import public
 from ..operators.outputs import Into, takes_out
@@ -18,7 +18,7 @@ from ..random import randn
 from ..tensors import Tensor
 from . import decompositions, factorizations
 from .factorizations import check_factors, factored, positive, reflections, unpacked
-from .matrices import adjoint, check
+from .matrices import adjoint
 
 _old = public(method=True, functional=False, out=takes_out())
 _old_in_float32 = public(method=True, functional=False, out=takes_out(), autocast={"cpu": "float32"})
@@ -47,8 +47,8 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_typ
         some: of matrices that are not square leave out the columns of U or V that S has no number for.
         compute_uv: whether U and V are wanted; zeros otherwise.
     """
-    words = f"input should have at least 2 dimensions, but has {input.ndim} dimensions instead"
-    check(input.ndim > 1, f"linalg.svd: {words}")
+    words = "linalg.svd: input should have at least 2 dimensions, but has {} dimensions instead"
+    require(input.ndim > 1, ShapeError, words, input.ndim)
     if compute_uv:
         U, S, Vh = factorizations.svd(input, full_matrices=not some)
         return return_types.svd(U, S, adjoint(Vh))
@@ -79,11 +79,11 @@ def lu_unpack(
     tensor([[4.0000, 2.0000],
             [0.0000, 1.5000]])
     """
-    words = f"Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} instead"
-    check(LU_data.ndim > 1, f"torch.lu_unpack: {words}")
+    words = "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {} instead"
+    require(LU_data.ndim > 1, ShapeError, words, list(LU_data.shape))
     words = "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this "
     words += "function is intended to be used with the output produced by torch.linalg.lu_factor"
-    check(not unpack_pivots or LU_pivots.dtype is decompositions.INFO, words, DtypeError)
+    require(not unpack_pivots or LU_pivots.dtype is decompositions.INFO, DtypeError, words)
     P, L, U = unpacked(LU_data, LU_pivots, unpack_data, unpack_pivots)
     return return_types.lu_unpack(P, called("LuUnpackBackward0", L), called("LuUnpackBackward0", U))
 
@@ -100,9 +100,9 @@ def geqrf(input: Tensor) -> return_types.geqrf:
 
     For `linalg.householder_product` and `ormqr`. Without gradients, as in PyTorch.
     """
-    check(input.ndim > 1, "torch.geqrf: input must have at least 2 dimensions.")
+    require(input.ndim > 1, ShapeError, "torch.geqrf: input must have at least 2 dimensions.")
     words = "geqrf does not support automatic differentiation for outputs with complex dtype."
-    check(not (input._needs and recording.enabled and input.is_complex()), words, AutogradError)
+    require(not (input._needs and recording.enabled and input.is_complex()), AutogradError, words)
     found = return_types.geqrf(*decompositions.geqrf(input.detach()))
     return underived("geqrf", found, input, name="GeqrfBackward0")  # type: ignore[no-any-return]
 
@@ -123,19 +123,19 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     """
     tau, other, name = input2, input3, "torch.ormqr"
     for what, value in (("input", input), ("other", other)):
-        check(value.ndim > 1, f"{name}: {what} must have at least 2 dimensions.")
+        require(value.ndim > 1, ShapeError, "{}: {} must have at least 2 dimensions.", name, what)
     place, (rows, count) = -2 if left else -1, input.shape[-2:]
-    words = f"{name}: tau.shape[-1] must be equal to min(other.shape[{place}], input.shape[-1])"
-    check(tau.shape[-1:] == (min(other.shape[place], count),), words)
-    check(other.shape[place] == rows, f"{name}: other.shape[{place}] must be equal to input.shape[-2]")
+    words = "{}: tau.shape[-1] must be equal to min(other.shape[{}], input.shape[-1])"
+    require(tau.shape[-1:] == (min(other.shape[place], count),), ShapeError, words, name, place)
+    require(other.shape[place] == rows, ShapeError, "{}: other.shape[{}] must be equal to input.shape[-2]", name, place)
     check_factors(name, input, tau)
-    words = f"{name}: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
-    check(input.ndim == other.ndim, f"{words}{other.ndim} and input.ndim is equal to {input.ndim}")
-    words = f"{name}: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
-    check(input.shape[:-2] == other.shape[:-2], f"{words}{list(other.shape[:-2])}")
+    words = "{}: Expected other to have the same number of dimensions as input, but got other.ndim equal to {} and "
+    require(input.ndim == other.ndim, ShapeError, words + "input.ndim is equal to {}", name, other.ndim, input.ndim)
+    words = "{}: Expected batch dimensions of other to be equal to input.shape[:-2], but got {}"
+    require(input.shape[:-2] == other.shape[:-2], ShapeError, words, name, list(other.shape[:-2]))
     for what, value in (("tau", tau), ("other", other)):
-        words = f"Expected input and {what} to have the same dtype, but input has dtype{input.dtype.legacy} and "
-        check(value.dtype is input.dtype, f"{name}: {words}{what} has dtype {value.dtype.legacy}", DtypeError)
+        words = "{0}: Expected input and {1} to have the same dtype, but input has dtype{2} and {1} has dtype {3}"
+        require(value.dtype is input.dtype, DtypeError, words, name, what, input.dtype.legacy, value.dtype.legacy)
     decompositions.MULTIPLIED("", (input,))
     V, T = reflections(input, tau)
     T = adjoint(T) if transpose else T
@@ -180,9 +180,9 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     """
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
-    words = f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
-    check(0 <= q <= min(m, n), words, ValueError)
-    check(niter >= 0, f"niter(={niter}) must be non-negative integer", ValueError)
+    words = "q(={}) must be non-negative integer and not greater than min(m, n)={}"
+    require(0 <= q <= min(m, n), ValueError, words, q, min(m, n))
+    require(niter >= 0, ValueError, "niter(={}) must be non-negative integer", niter)
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
 
 
@@ -214,7 +214,7 @@ L_complex, V_complex = torch.linalg.eig(A)""",
 
 def _removed(name: str, words: str) -> None:
     def call(input: Tensor, *args: Any, **options: Any) -> Any:
-        check(False, f"This function was deprecated since version 1.9 and is now removed. {words}")
+        require(False, ShapeError, "This function was deprecated since version 1.9 and is now removed. {}", words)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Removed from PyTorch, as a call says: see `linalg.{'eigh' if name == 'symeig' else name}`."

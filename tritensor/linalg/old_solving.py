@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from .. import return_types
 from ..autograd.gradients import called
-from ..errors import ShapeError
+from ..errors import ShapeError, require
 from ..functional.elementwise.pointwise import where
 from ..functional.matmul.linear_algebra import without
 from ..ground.arguments import check_tensor
@@ -14,7 +14,7 @@ from ..ground.public import public
 from ..operators.outputs import Into, takes_out
 from ..tensors import Tensor
 from . import matrix_functions, solvers, solving
-from .matrices import check, check_matrices, identity
+from .matrices import check_matrices, identity
 
 _old = public(functional=False, method=True, out=takes_out())
 _old_in_float32 = public(functional=False, method=True, out=takes_out(), autocast={"cpu": "float32"})
@@ -93,11 +93,13 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     """Solves (L @ L^H) @ X = input for X, of which L is `input2`; with `upper` (U^H @ U) @ X = input. Batches
     broadcast."""
     for letter, x in (("b", input), ("u", input2)):
-        check(x.ndim > 1, f"{letter} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
+        words = "{} should have at least 2 dimensions, but has {} dimensions instead"
+        require(x.ndim > 1, ShapeError, words, letter, x.ndim)
     rows, cols = input2.shape[-2:]
-    check(rows == cols, f"A must be batches of square matrices, but they are {rows} by {cols} matrices")
+    words = "A must be batches of square matrices, but they are {} by {} matrices"
+    require(rows == cols, ShapeError, words, rows, cols)
     words = "Incompatible matrix sizes for linear_solve: each A matrix is {} by {} but each b matrix is {} by {}"
-    check(cols == input.shape[-2], words.format(rows, cols, *input.shape[-2:]))
+    require(cols == input.shape[-2], ShapeError, words, rows, cols, *input.shape[-2:])
     return solvers.cholesky_solved(*solving.fitting("cholesky_solve", input2, input), upper=upper)  # type: ignore[no-any-return]
 
 
@@ -108,8 +110,8 @@ def triangular_solve(
     """Solves A @ X = input for X, with `transpose` A^T @ X = input; returns a copy of A too: see
     `linalg.solve_triangular`."""
     for letter, x in (("b", input), ("A", A)):
-        words = f"Expected {letter} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
-        check(x.ndim > 1, f"torch.triangular_solve: {words}")
+        words = "torch.triangular_solve: Expected {} to have at least 2 dimensions, but it has {} dimensions instead"
+        require(x.ndim > 1, ShapeError, words, letter, x.ndim)
     a, b = solving.fitting("triangular_solve", A, input)
     upper = bool(upper) is not bool(transpose)
     found = solvers.substituted(a.mT if transpose else a, b, upper=upper, unitriangular=unitriangular)

@@ -9,7 +9,7 @@ from typing import Any
 from .. import return_types
 from ..autograd.gradients import called
 from ..autograd.levels import followed
-from ..errors import DtypeError
+from ..errors import DtypeError, ShapeError, require
 from ..functional.elementwise.pointwise import where
 from ..ground.arguments import check_tensor
 from ..ground.public import public
@@ -18,7 +18,7 @@ from ..operators.rules import is_half
 from ..tensors import Tensor
 from ..types import dtypes, layout
 from . import solvers
-from .matrices import check, check_info, check_matrices
+from .matrices import check_info, check_matrices
 
 __all__ = ["det", "inv", "inv_ex", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "solve_ex", "solve_triangular"]
 __all__ += ["tensorinv", "tensorsolve"]
@@ -56,7 +56,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_
 
 def _inverse(name: str, A: Tensor, checked: bool) -> tuple[Tensor, Tensor]:
     check_matrices("linalg.inv", A)
-    check(not is_half(A.dtype), f"linalg.inv: Low precision dtypes not supported. Got {A.dtype.legacy}", DtypeError)
+    require(not is_half(A.dtype), DtypeError, "linalg.inv: Low precision dtypes not supported. Got {}", A.dtype.legacy)
     inverse, info = solvers.inverse(A)
     if checked:
         check_info(name, info, _SINGULAR)
@@ -90,11 +90,11 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 def _solution(name: str, A: Tensor, B: Tensor, left: bool, checked: bool) -> tuple[Tensor, Tensor]:
     words = "linalg.solve: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead"
     alike = A.dtype is B.dtype or A.dtype.category < dtypes.FLOATING
-    check(alike, words.format(A.dtype.legacy, B.dtype.legacy), DtypeError)
+    require(alike, DtypeError, words, A.dtype.legacy, B.dtype.legacy)
     vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     a, b = fitting("linalg.solve", A, B.unsqueeze(-1) if vector else B, left)
     words = "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case "
-    check(left or not vector, words + "linalg.solve is equivalent to B / A.squeeze(-1)")
+    require(left or not vector, ShapeError, words + "linalg.solve is equivalent to B / A.squeeze(-1)")
     result, info = solvers.solution(a, b, left=left, vector=vector)
     if checked:
         check_info(f"torch.{name}", info, _UNSOLVABLE)
@@ -105,9 +105,9 @@ def fitting(name: str, A: Tensor, B: Tensor, left: bool = True) -> list[Tensor]:
     """Both operands of A @ X = B, or of X @ A = B, with as many dimensions; raises ShapeError if they do not fit."""
     check_matrices(name, B, square=False, argument="B")
     check_matrices(name, A)
-    shapes = " and ".join("x".join(map(str, x.shape[-2:])) for x in (A, B))
-    words = f"{name}: Incompatible shapes of A and B for the equation {'AX' if left else 'XA'} = B ({shapes})"
-    check(A.shape[-1] == B.shape[-2 if left else -1], words)
+    words = "{}: Incompatible shapes of A and B for the equation {} = B ({}x{} and {}x{})"
+    values = (name, "AX" if left else "XA", *A.shape[-2:], *B.shape[-2:])
+    require(A.shape[-1] == B.shape[-2 if left else -1], ShapeError, words, *values)
     layout.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
     rank = max(A.ndim, B.ndim)
     return [x if x.ndim == rank else x[(None,) * (rank - x.ndim)] for x in (A, B)]
@@ -164,7 +164,7 @@ def _tolerances(A: Tensor, atol: Any, rtol: Any) -> list[Any]:
     """Both tolerances, as numbers or as tensors with the batch of A. Of an absolute one the relative default is 0."""
     default = dtypes.finfo(A.dtype).eps * max(A.shape[-2:])
     is_complex = any(isinstance(each, Tensor) and each.is_complex() for each in (atol, rtol))
-    check(not is_complex, "atol and rtol tensors of complex dtype are not supported", DtypeError)
+    require(not is_complex, DtypeError, "atol and rtol tensors of complex dtype are not supported")
     if rtol is None:
         rtol = where(atol > 0, 0.0, default) if isinstance(atol, Tensor) else 0.0 if (atol or 0) > 0 else default
     found = [0.0 if atol is None else atol, rtol]
@@ -188,9 +188,9 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
     Raises:
         ShapeError: not square, but `hermitian`. DtypeError: no matrices, integers, half precision.
     """
-    words = f"linalg.pinv({A.dtype.legacy}{{{list(A.shape)}}}): expected a tensor with 2 or more dimensions of float, "
+    words = "linalg.pinv({}{{{}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble "
     fits = A.ndim > 1 and A.dtype.category >= dtypes.FLOATING and not is_half(A.dtype)
-    check(fits, words + "double, cfloat or cdouble types", DtypeError)
+    require(fits, DtypeError, words + "types", A.dtype.legacy, list(A.shape))
     check_matrices("linalg.pinv", A, square=hermitian)
     found = _tolerances(A, atol, rcond if rtol is None else rtol)
     return solvers.pseudoinverse(A, *found, hermitian=hermitian)  # type: ignore[no-any-return]
@@ -208,8 +208,8 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
     >>> torch.linalg.matrix_rank(torch.ones(3, 2))
     tensor(1)
     """
-    check(A.ndim > 1, "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
-    check(A.dtype.category >= dtypes.FLOATING and not is_half(A.dtype), _OTHER_DTYPES, DtypeError)
+    require(A.ndim > 1, ShapeError, "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    require(A.dtype.category >= dtypes.FLOATING and not is_half(A.dtype), DtypeError, _OTHER_DTYPES)
     check_matrices("linalg.matrix_rank", A, square=hermitian)
     found = _tolerances(A, *((atol, rtol) if tol is None else (tol, 0.0)))
     return solvers.rank(A, *found, hermitian=hermitian)  # type: ignore[no-any-return]
@@ -239,19 +239,19 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     name = "torch.linalg.lstsq"
     check_tensor("linalg_lstsq", "A", 1, A)
     check_tensor("linalg_lstsq", "B", 2, B)
-    check(A.ndim > 1, f"{name}: input must have at least 2 dimensions.")
-    check(B.ndim > 0, f"{name}: other must have at least 1 dimension.")
-    words = f"{name}: Expected input and other to have the same dtype, but got input's dtype {A.dtype.legacy} and "
-    check(A.dtype is B.dtype, f"{words}other's dtype {B.dtype.legacy}", DtypeError)
+    require(A.ndim > 1, ShapeError, "{}: input must have at least 2 dimensions.", name)
+    require(B.ndim > 0, ShapeError, "{}: other must have at least 1 dimension.", name)
+    words = "{}: Expected input and other to have the same dtype, but got input's dtype {} and other's dtype {}"
+    require(A.dtype is B.dtype, DtypeError, words, name, A.dtype.legacy, B.dtype.legacy)
     vector = A.ndim - B.ndim
-    words = f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
-    check(0 <= vector <= 1, words)
+    words = "{}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+    require(0 <= vector <= 1, ShapeError, words, name)
     b = B.unsqueeze(-1) if vector else B
     fits = A.shape[-2] == b.shape[-2]
-    check(fits, f"{name}: input.size(-2) should match other.size({-1 if vector else -2})")
-    check(A.dtype.category >= dtypes.FLOATING and not is_half(A.dtype), _OTHER_DTYPES, DtypeError)
+    require(fits, ShapeError, "{}: input.size(-2) should match other.size({})", name, -1 if vector else -2)
+    require(A.dtype.category >= dtypes.FLOATING and not is_half(A.dtype), DtypeError, _OTHER_DTYPES)
     driver = "gelsy" if driver is None else driver
-    check(driver in _DRIVERS, f"{name}: parameter `driver` should be one of ({', '.join(_DRIVERS)})")
+    require(driver in _DRIVERS, ShapeError, "{}: parameter `driver` should be one of ({})", name, ", ".join(_DRIVERS))
     epsilon = dtypes.finfo(A.dtype).eps * max(A.shape[-2:])
     bound = 0.0 if driver == "gels" else epsilon if rcond is None else float(rcond)
     batch = layout.broadcast_shapes(tuple(A.shape[:-2]), tuple(b.shape[:-2]))
@@ -283,10 +283,10 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     >>> torch.linalg.tensorinv(torch.eye(6).reshape(2, 3, 6)).shape
     tritensor.Size([6, 2, 3])
     """
-    check(ind > 0, f"Expected a strictly positive integer for 'ind', but got {ind}")
+    require(ind > 0, ShapeError, "Expected a strictly positive integer for 'ind', but got {}", ind)
     rows, cols = A.shape[:ind], A.shape[ind:]
     words = "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got"
-    check(prod(rows) == prod(cols), f"{words} {prod(cols)} != {prod(rows)}")
+    require(prod(rows) == prod(cols), ShapeError, words + " {} != {}", prod(cols), prod(rows))
     return inv(A.reshape(prod(rows), prod(cols))).reshape(*cols, *rows)
 
 
@@ -303,5 +303,5 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
         A = A.permute(*[dim for dim in range(A.ndim) if dim not in moved], *moved)
     rows, cols = A.shape[: B.ndim], A.shape[B.ndim :]
     words = "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
-    check(prod(rows) == prod(cols), f"{words}but got {prod(cols)} != {prod(rows)}")
+    require(prod(rows) == prod(cols), ShapeError, words + "but got {} != {}", prod(cols), prod(rows))
     return solve(A.reshape(prod(rows), prod(cols)), B.flatten()).reshape(*cols)
