@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ...autograd.gradients import called
-from ...errors import DtypeError, ShapeError, require
+from ...errors import DtypeError, ShapeError
 from ...ground.arguments import check_tensor, number_in, wrong_type
 from ...ground.public import public
 from ...kernels.elementwise.arithmetic import where
@@ -47,10 +47,12 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         ShapeError: another rank, or a negative p. DtypeError: integers.
     """
     check_tensor("pdist", "input", 1, input)
-    require(input.ndim == 2, ShapeError, "pdist only supports 2D tensors, got: {}D", input.ndim)
+    if input.ndim != 2:
+        raise ShapeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not input.dtype.is_floating_point:
         raise DtypeError("pdist only supports floating-point dtypes", remedy="convert it, as in input.float()")
-    require(p >= 0, ShapeError, "pdist only supports non-negative p values")
+    if not p >= 0:
+        raise ShapeError("pdist only supports non-negative p values")
     first, second = (wrap(places).to(input.device) for places in np.triu_indices(len(input), 1))
     gaps = input[first] - input[second]
     made = norm(gaps, p, 1)
@@ -137,16 +139,20 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MO
     if not isinstance(p, (int, float)):
         raise wrong_type("cdist", "p", "float", p, 3)
     for name, x in (("X1", x1), ("X2", x2)):
-        require(x.ndim >= 2, ShapeError, "cdist only supports at least 2D tensors, {} got: {}D", name, x.ndim)
+        if x.ndim < 2:
+            raise ShapeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.dtype.is_floating_point:
             words = f"cdist only supports floating-point dtypes, {name} got: {x.dtype.legacy}"
             raise DtypeError(words, remedy="convert it with .float()")
     (rows, size), (columns, other) = x1._data.shape[-2:], x2._data.shape[-2:]
-    require(size == other, ShapeError, "X1 and X2 must have the same number of columns. X1: {} X2: {}", size, other)
-    require(p >= 0, ShapeError, "cdist only supports non-negative p values")
+    if size != other:
+        raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {size} X2: {other}")
+    if not p >= 0:
+        raise ShapeError("cdist only supports non-negative p values")
     batch = layout.broadcast_shapes(x1._data.shape[:-2], x2._data.shape[:-2])
-    require(x1.dtype is x2.dtype, DtypeError, "expected scalar type {} but found {}", x1.dtype.legacy, x2.dtype.legacy)
+    if x1.dtype is not x2.dtype:
+        raise DtypeError(f"expected scalar type {x1.dtype.legacy} but found {x2.dtype.legacy}")
     if not prod((*batch, rows, columns, size)):
         return called("CdistBackward0", (x1.sum(-1).unsqueeze(-1) + x2.sum(-1).unsqueeze(-2)) * 0)  # type: ignore[no-any-return]
     mode = _MODES.index(compute_mode or _MODES[0])
@@ -202,7 +208,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     for dim, (one, other) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
         if one != other:
             raise ShapeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {one} and {other}")
-    require(weight.ndim == 3, ShapeError, "bilinear(): weight must have 3 dimensions, got {}", weight.ndim)
+    if weight.ndim != 3:
+        raise ShapeError(f"bilinear(): weight must have 3 dimensions, got {weight.ndim}")
     sizes = [("input1", input1.shape[-1], weight.shape[1]), ("input2", input2.shape[-1], weight.shape[2])]
     for name, size, wanted in sizes if bias is None else [*sizes, ("bias", len(bias), len(weight))]:
         if size != wanted:
