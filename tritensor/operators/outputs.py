@@ -175,9 +175,7 @@ def _asked_for(target: Tensor, rule: Into, named: dict[str, Any]) -> dict[str, A
     if kind is not None and kind is not target.dtype:
         if rule.dtype == "computed":
             raise DtypeError(rule.words.format(kind=kind, wanted=target.dtype))
-        raise DtypeError(
-            f"dtype {kind.legacy} does not match dtype of out parameter ({target.dtype.legacy})",
-        )
+        raise DtypeError(f"dtype {kind.legacy} does not match dtype of out parameter ({target.dtype.legacy})")
     if rule.dtype == "computed":
         return {"dtype": target.dtype}
     if named.get("device") is not None and Tensor.new_empty(target, 0, device=named["device"]).device != target.device:

@@ -93,8 +93,5 @@ def card(name: str) -> Card:
     """
     found = CARDS.get(name.lower())
     if found is None:
-        raise ArgumentError(
-            f"profile: no card is called {name!r}",
-            remedy=f"name one of {', '.join(CARDS)}",
-        )
+        raise ArgumentError(f"profile: no card is called {name!r}", remedy=f"name one of {', '.join(CARDS)}")
     return found
