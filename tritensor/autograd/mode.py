@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Generator
 from typing import Any, Self, TypeVar, overload
 
-from ..errors import ArgumentError
+from ..ground.arguments import wrong_type
 from ..ground.public import public
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -295,9 +295,7 @@ class set_grad_enabled(_GradMode):
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            raise ArgumentError(
-                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
-            )
+            raise wrong_type("set_grad_enabled", "enabled", "bool", mode, 1)
         self._before = (recording.enabled, recording.inference)
         self._thread = threading.get_ident()
         self.enabled = recording.enabled = mode

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ArgumentError, DivisionError, DtypeError, UnsupportedError
+from ..errors import DivisionError, DtypeError, UnsupportedError
+from ..ground.arguments import wrong_type
 from ..host.scalars import holder, rounded, wrapped
 from ..tensors import Tensor
 from ..types import dtypes
@@ -149,9 +150,7 @@ def asked_dtype(call: Any) -> dtypes.dtype | None:
         return None
     found = dtypes.of_argument(wanted)
     if found is None:
-        raise ArgumentError(
-            f"{call.operator.name}(): argument 'dtype' must be torch.dtype, not {type(wanted).__name__}"
-        )
+        raise wrong_type(call.operator.name, "dtype", "torch.dtype", wanted)
     return found
 
 

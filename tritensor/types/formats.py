@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..errors import ArgumentError, ShapeError
+from ..ground.arguments import wrong_type
 from ..ground.public import public, publish
 from . import layout
 
@@ -71,9 +72,7 @@ def check(call: str, value: Any) -> None:
         ArgumentError: it is neither.
     """
     if value is not None and not isinstance(value, memory_format):
-        raise ArgumentError(
-            f"{call}(): argument 'memory_format' must be tritensor.memory_format, not {type(value).__name__}"
-        )
+        raise wrong_type(call, "memory_format", "tritensor.memory_format", value)
 
 
 def strides_of(call: str, format: Any, shape: Shape, strides: Strides | None = None) -> Strides:

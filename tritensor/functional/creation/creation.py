@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, DtypeError, NumberError, explain
+from ...ground.arguments import wrong_type
 from ...ground.public import method, public
 from ...host.scalars import converted, single
 from ...kernels.bounds import bounds_at_host, within
@@ -397,9 +398,7 @@ def full(
         fill_value = fill_value.item()
     shape = check_shape("full", "size", (), size)
     if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
-        raise ArgumentError(
-            f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}"
-        )
+        raise wrong_type("full", "fill_value", "Number", fill_value, 2)
     kind = numpy_dtype(dtype, dtypes.of_scalar(fill_value))
     value = (single if prod(shape) == 1 else converted)(fill_value, dtypes.of(kind))
     return finish(filled(shape, value, kind, device), requires_grad, pin_memory)

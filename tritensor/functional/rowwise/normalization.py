@@ -196,9 +196,7 @@ def _check_normalized(shape: tuple[int, ...], input_shape: tuple[int, ...], **pa
 
 def _normalized_shape(name: str, shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, (tuple, list)):
-        raise ArgumentError(
-            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {shape.__class__.__name__}"
-        )
+        raise wrong_type(name, "normalized_shape", "tuple of ints", shape, 2)
     if not shape:
         raise ShapeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "

@@ -12,7 +12,7 @@ from numpy import ndarray
 from ...autograd.backward import joins_by
 from ...autograd.gradients import called
 from ...errors import ArgumentError, ShapeError
-from ...ground.arguments import check_tensors, whole
+from ...ground.arguments import check_tensors, whole, wrong_type
 from ...ground.public import public
 from ...kernels.indexing.joining import cat as cat_operator
 from ...operators.outputs import JOINED, into, takes_out
@@ -25,9 +25,7 @@ from ..window.filling import meshgrid
 
 def _tensors(name: str, tensors: Any) -> list[Any]:
     if not isinstance(tensors, (tuple, list)):
-        raise ArgumentError(
-            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
-        )
+        raise wrong_type(name, "tensors", "tuple of Tensors", tensors, 1)
     for position, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise ArgumentError(f"expected Tensor as element {position} in argument 0, but got {type(x).__name__}")

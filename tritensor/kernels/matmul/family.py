@@ -17,7 +17,8 @@ import numpy as np
 from ...autograd.gradients import attach
 from ...autograd.mode import recording
 from ...autograd.precision import casts
-from ...errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
+from ...errors import AutogradError, DtypeError, ShapeError, explain
+from ...ground.arguments import wrong_type
 from ...host.threads import dot
 from ...memory import copies
 from ...memory.array import DeviceArray
@@ -59,10 +60,7 @@ class Matmul(Operator):
         x, y = call.inputs[0], call.inputs[1]
         for position, value in enumerate(call.inputs):
             if not isinstance(value, Tensor) and not (value is None and position == 2):
-                raise ArgumentError(
-                    f"{self.name}(): argument '{self.inputs[position]}' (position {position + 1}) must "
-                    f"be Tensor, not {type(value).__name__}"
-                )
+                raise wrong_type(self.name, self.inputs[position], "Tensor", value, position + 1)
         if x.ndim == 0 or y.ndim == 0:
             raise ShapeError(
                 f"both arguments to {self.name} need to be at least 1D, but they are {x.ndim}D and {y.ndim}D"

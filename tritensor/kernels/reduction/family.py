@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError, RangeError, ShapeError
+from ...ground.arguments import wrong_type
 from ...ground.public import public
 from ...host.threads import quietly
 from ...operators import Dtypes, Operator, Shapes
@@ -190,9 +191,7 @@ class Reduction(Operator):
         """Normalise the dimensions; raise if no elements are reduced and the operator has no value for that."""
         (x,) = call.inputs
         if not isinstance(x, Tensor):
-            raise ArgumentError(
-                f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
-            )
+            raise wrong_type(self.name, "input", "Tensor", x, 1)
         shape = x._data.shape
         dim = call.metadata["dim"]
         whole = dim is None

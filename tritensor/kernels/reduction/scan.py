@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...errors import ArgumentError
+from ...ground.arguments import wrong_type
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import Dtypes, Operator, Shapes
@@ -87,9 +87,7 @@ class Scan(Operator):
         """Normalise the dimension."""
         x = call.inputs[0]
         if not isinstance(x, Tensor):
-            raise ArgumentError(
-                f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
-            )
+            raise wrong_type(self.name, "input", "Tensor", x, 1)
         call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], x.ndim)
 
     def resolve_dtypes(self, call: Call) -> Dtypes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.mode import recording
-from ...errors import ArgumentError
+from ...ground.arguments import wrong_type
 from ...host.threads import quietly
 from ...operators import Dtypes, Operator, Shapes
 from ...operators.lifting.batching import Batch, along_dim
@@ -63,9 +63,7 @@ class Rowwise(Operator):
         """Normalise the dimension."""
         x = call.inputs[0]
         if not isinstance(x, Tensor):
-            raise ArgumentError(
-                f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
-            )
+            raise wrong_type(self.name, "input", "Tensor", x, 1)
         call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], x.ndim)
 
     def along(self, input: Any, dim: int) -> Tensor:
