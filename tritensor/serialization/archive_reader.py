@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from .malformed import Malformed
+from .malformed import Malformed, compare_checksums
 from .source import TRUNCATED, Source
 
 LIMIT = 0xFFFFFFFF
@@ -67,13 +67,8 @@ class ArchiveReader:
         """Read a record into `target`, which has its size, and compare with its checksum."""
         entry = self.entries[name]
         crc = self._source.read_into(entry.offset, target, entry=name)
-        if self.has_checksums and crc != entry.crc:
-            raise Malformed(
-                "the bytes do not match their checksum",
-                f"CRC-32 {crc:08x}, recorded {entry.crc:08x}",
-                entry=name,
-                remedy="fetch it again: the file was damaged after it was written",
-            )
+        if self.has_checksums:
+            compare_checksums(crc, entry.crc, name)
 
     def _find_directory(self) -> tuple[int, int, int]:
         """The offset of the central directory, its size and its number of entries."""

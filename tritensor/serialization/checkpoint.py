@@ -11,7 +11,7 @@ import numpy as np
 
 from .archive_reader import ArchiveReader
 from .builder import Builder, StorageRecord
-from .malformed import Malformed
+from .malformed import Malformed, compare_checksums
 from .source import Source
 from .unpickler import Unpickler
 
@@ -71,13 +71,8 @@ class StorageReader:
         self._crc = self._source.read_into(self._offset, target, self._entry, self._crc)
         self._offset += target.size
         self.left -= target.size
-        if not self.left and self._expected is not None and self._crc != self._expected:
-            raise Malformed(
-                "the bytes do not match their checksum",
-                f"CRC-32 {self._crc:08x}, recorded {self._expected:08x}",
-                entry=self._entry,
-                remedy="fetch it again: the file was damaged after it was written",
-            )
+        if not self.left and self._expected is not None:
+            compare_checksums(self._crc, self._expected, self._entry)
         if self._swap is not None:
             whole = target[: target.size // self._swap.itemsize * self._swap.itemsize].view(self._swap)
             whole[...] = whole.byteswap()

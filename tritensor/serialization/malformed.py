@@ -29,6 +29,14 @@ class Malformed(Exception):
         return CheckpointError(self.first, place, *self.facts, remedy=self.remedy or None)
 
 
+def compare_checksums(found: int, recorded: int, entry: str) -> None:
+    """Raise Malformed if the checksum of an entry's bytes is another than was recorded."""
+    if found != recorded:
+        facts = f"CRC-32 {found:08x}, recorded {recorded:08x}"
+        remedy = "fetch it again: the file was damaged after it was written"
+        raise Malformed("the bytes do not match their checksum", facts, entry=entry, remedy=remedy)
+
+
 class CallersError(Exception):
     """Carries an error of the caller's own code, such as `map_location`, past `refusing`."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd.gradients import called, constant_in
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, RangeError, ShapeError, require
+from ...errors import DtypeError, ShapeError, require
 from ...ground.arguments import check_tensor
 from ...ground.composing import declare
 from ...kernels.indexing.family import check_bounds, gather, scatter
@@ -16,6 +16,7 @@ from ...kernels.window.pooling import at_places
 from ...tensors import Tensor
 from ...types.dtypes import int64
 from ...types.formats import channels_last, suggested
+from ...types.layout import normalize_dim
 from ..creation import creation, ranges
 from ..random.draws import rand
 from ..views.view_operators import standing_alone
@@ -96,11 +97,7 @@ def _checked_samples(
         ShapeError: the input, the windows or the samples have another shape. DtypeError: another dtype.
     """
     shape, ndim = list(input._data.shape), input.ndim
-    if ndim < rank + 1:
-        raise RangeError(
-            f"Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], "
-            f"but got {-rank - 1})"
-        )
+    normalize_dim(-rank - 1, ndim)
     if ndim > rank + 2:
         raise ShapeError(f"{call}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {shape}")
     for dim in range(ndim - rank - 1, ndim):
