@@ -43,6 +43,9 @@ class TritensorError(Exception):
     Args:
         message: PyTorch's words, then facts, a line each; see `explain`.
         remedy: what the user can do about it.
+
+    >>> ShapeError("Sizes of tensors must match", remedy="reshape one")
+    ShapeError('Sizes of tensors must match\\n  To mend it: reshape one')
     """
 
     def __init__(self, *message: str, remedy: str | None = None) -> None:
