@@ -33,8 +33,7 @@ __all__ = ["ArgumentError", "AutogradError", "BoundsError", "CheckpointError", "
 __all__ += ["DeviceMismatchError", "DistError", "DivisionError", "DtypeError", "ExchangeError"]
 __all__ += ["HostComputationWarning", "InterfaceError", "KernelError", "KernelMemoryError", "KernelMismatchError"]
 __all__ += ["LinAlgError", "NumberError", "OutOfMemoryError", "RangeError", "ShapeError", "TritensorError"]
-__all__ += ["UnsupportedError", "explain", "require",
-    "warn"]
+__all__ += ["UnsupportedError", "explain", "require", "warn"]
 
 
 class TritensorError(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import recording
-from ..errors import ShapeError, require, warn
+from ..errors import ShapeError, explain, require, warn
 from ..functional.attention.multi_head import additive_mask
 from ..functional.creation.creation import full
 from ..tensors import Tensor

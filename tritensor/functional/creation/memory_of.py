@@ -89,12 +89,10 @@ def empty_permuted(
     for place, dim in enumerate(order):
         if not 0 <= dim < len(shape):
             raise ShapeError(
-                explain(
-                    f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {dim} at index "
-                    f"{place})",
-                    "the dims of physical_layout are not counted from the end" if dim < 0 else "",
-                    remedy=f"name each dim from 0 to {len(shape) - 1} once",
-                )
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {dim} at index "
+                f"{place})",
+                "the dims of physical_layout are not counted from the end" if dim < 0 else "",
+                remedy=f"name each dim from 0 to {len(shape) - 1} once",
             )
         if dim in order[:place]:
             raise ShapeError("Duplicate dim not allowed")

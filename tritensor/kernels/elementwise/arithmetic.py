@@ -239,7 +239,13 @@ def _(x):
     return -x
 
 
-square = elementwise(Square("square", dtypes.INTEGER), np.square, "The square of each element: x * x.", out="cast", autocast={"cuda": "float32"})
+square = elementwise(
+    Square("square", dtypes.INTEGER),
+    np.square,
+    "The square of each element: x * x.",
+    out="cast",
+    autocast={"cuda": "float32"},
+)
 square.node = "pow"
 square.gradient(lambda grad, x: grad * (2 * x))
 

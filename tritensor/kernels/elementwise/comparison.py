@@ -102,7 +102,9 @@ def _(x, y):
     return (x != 0) != (y != 0)
 
 
-logical_not = elementwise(LOGIC, np.logical_not, "The logical NOT: True where x is 0.", in_place=True, in_place_functions=())
+logical_not = elementwise(
+    LOGIC, np.logical_not, "The logical NOT: True where x is 0.", in_place=True, in_place_functions=()
+)
 
 
 @logical_not.kernel

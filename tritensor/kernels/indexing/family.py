@@ -376,12 +376,10 @@ def nonzero_positions(x: Tensor) -> Any:
         data = data.array
     if isinstance(data, Batched):
         raise ShapeError(
-            explain(
-                "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-                "nonzero()",
-                "the samples may have different numbers of elements that are not zero",
-                remedy="choose elements with torch.where, whose result has the shape of its input",
-            )
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            "nonzero()",
+            "the samples may have different numbers of elements that are not zero",
+            remedy="choose elements with torch.where, whose result has the shape of its input",
         )
     if data.__class__ is DeviceArray:
         from .kernel import device_nonzero

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...autograd.levels import below
 from ...autograd.mode import no_grad, recording
-from ...errors import ShapeError, warn
+from ...errors import ShapeError, explain, warn
 from ...memory.lifted import Batched, Level
 from ...tensors import Tensor, wrap
 
