@@ -333,6 +333,35 @@ def test_generated_files_are_fresh() -> None:
         assert made.returncode == 0, made.stderr
 
 
+_BRANCHES = (ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.With, ast.Assert)
+
+
+def complexity(node: ast.AST) -> int:
+    """McCabe's number less one: branches, blocks, conditions of comprehensions, and operands after `and` and `or`.
+
+    Functions in a function are counted by themselves.
+    """
+    found = 0
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef):
+            found += isinstance(child, _BRANCHES) + complexity(child)
+            found += len(child.values) - 1 if isinstance(child, ast.BoolOp) else 0
+            found += len(child.ifs) if isinstance(child, ast.comprehension) else 0
+    return found
+
+
+def test_no_function_is_a_maze() -> None:
+    """None has a complexity over 30; one that comes near is cut where it changes the subject."""
+    functions = [
+        (relative(path), node)
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    found = {f"{path}:{node.lineno} {node.name}": 1 + complexity(node) for path, node in functions}
+    assert {name: number for name, number in found.items() if number > 30} == {}
+
+
 def test_nothing_speaks_of_what_is_not_the_project() -> None:
     """No file names a machine's folders or a folder beside the checkout."""
     words = ["../" + "shared", "/work" + "/", "/opt" + "/v"]

@@ -29,7 +29,16 @@ from .mode import PASS_MODES, PassMode, recording
 from .precision import casts, state, without_casts
 
 next_age = count(1).__next__
-_FREED: Any = ("freed",)
+
+
+class _Freed:
+    """What a node saved before it was freed: a value of no version, for which a pass looks anyway."""
+
+    _counter = None
+
+
+_FREED: Any = (_Freed(),)
+_NO_VERSION = (-1,)
 
 # The line of the forward pass is the innermost one on the call stack outside this package.
 _PACKAGE = __file__.rpartition("autograd")[0]
@@ -291,7 +300,6 @@ def _visit(
     the references that end with this function: cross entropy on a device saves the gradient that it returns.
     """
     newest: Node | None = None
-    modes = (create_graph, mode)  # of the user's functions, and of ours
     while newest is not None or heap:
         if newest is None:
             node = heappop(heap)[1]
@@ -317,19 +325,20 @@ def _visit(
                     # the comparison is inline for speed; check_saved repeats it and raises the full error
                     if version is not None and version != (0 if value._counter is None else value._counter[0]):
                         node.check_saved()
-            elif saved is _FREED:
-                node.check_saved()
             parts = None
             if backward.arithmetic and not create_graph:
                 array = gradient if type(gradient) is ndarray else gradient._data
                 if type(array) is ndarray:
                     parts = backward.run_on_arrays(saved, array)
             if parts is None:
-                recording.enabled = modes[backward.ours]
-                parts = backward.run(node, as_tensors(gradient))
-                recording.enabled = mode
+                if backward.ours:
+                    parts = backward.run(node, as_tensors(gradient))
+                else:
+                    recording.enabled = create_graph
+                    parts = backward.run(node, as_tensors(gradient))
+                    recording.enabled = mode
             if saved and not retain_graph and backward.frees:
-                node.saved, node.versions = _FREED, None
+                node.saved, node.versions = _FREED, _NO_VERSION
         except Exception as error:
             _explain_failure(node, error)
             raise

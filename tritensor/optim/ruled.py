@@ -160,6 +160,7 @@ class Ruled(Declared):
     _options: ClassVar[tuple[str, ...]]  # what it takes after them
     _flags: ClassVar[frozenset[str]]  # those of them that are true or false
     _tables: Tables
+    _repeated: dict[int, _Repeated]
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -184,37 +185,26 @@ class Ruled(Declared):
             options, lr = self._options_of(group), None if in_memory else float(rate)
         except (TypeError, ValueError) as error:
             raise no_numbers(group, error) from None
-        needed, takes = frozenset((*counted, *names)), self._takes
+        needed = frozenset((*counted, *names))
         # parameters of a group mostly have the same counts, and then share a step
         shared: dict[Any, tuple[Step, list[float]]] = {}
         launches: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
         params = [param for param in group["params"] if param._grad is not None]
-        repeated = self.__dict__.setdefault("_repeated", {})
-        found = repeated.pop(position, None)
-        if found is not None and lr is not None and not (capturable or recorded) and found.fits(rule, params, states):
-            counts = found.counts()
-            if counts is not None:
-                self._repeat(position, found, counts, np.float64(lr), options)
-                repeated[position] = found
-                return
+        if self._repeats(position, rule, params, None if capturable or recorded else lr, options):
+            return
         # all are looked up before the first step: without counts a parameter that is there twice starts twice
         for param, state in zip(params, [states.get(param) for param in params], strict=True):
-            state = state or (counted and states.get(param)) or {}
+            state = state or self._begun(param)
             first = not counted and bool(names) and state.get(names[0]) is None
             if first or not state.keys() >= needed:
                 self._fill(param, group, names, state)
-                if counted:
-                    states[param] = state
             on_device = param._data.__class__ is DeviceArray and not recorded
             if on_device and (in_memory or capturable):
                 launches.setdefault((param._data.device, first), []).append((param, state))
                 continue
-            counts = [_count(state, name) for name in counted]
-            key: Any = tuple([value for value, taken in zip(counts, takes, strict=True) if taken]) if counted else first
+            key: Any = self._taken([_count(state, name) for name in counted]) if counted else first
             if key not in shared:
-                lr = float(rate) if lr is None else lr
-                numbers = self._scheduled(self._numbers_of, np.float64(lr), key, options)
-                shared[key] = Step(rule, [float(each) for each in numbers[1][: len(rule.metadata)]]), numbers[0]
+                shared[key] = self._step_of(rule, rate if lr is None else lr, key, options)
             step, kept = shared[key]
             if on_device:
                 launches.setdefault(key, []).append((param, state))
@@ -222,37 +212,54 @@ class Ruled(Declared):
             tensors = [param, param._grad, *[state[name] for name in names]]
             if recorded:
                 self._record(step, tensors, rate, key, options)
-            elif param._data.dtype.kind == "c":
-                self.state_of(param, state)
-                parts, grad, *others = _real([*tensors[:2], *[state[name] for name in names]])
-                step(parts, grad, others, large)
-                for each in (param, *[state[name] for name in names]):
-                    each._count_change()
             elif not step.in_place(param, tensors[1], tensors[2:], large):
-                self.state_of(param, state)
-                step(param, tensors[1], [state[name] for name in names], large)
+                self._step_placed(step, param, state, names, large)
             self._keep(param, state, kept)
         for number, (key, members) in enumerate(launches.items()):
-            if key in shared:
-                step, kept = shared[key]
-                if counted:
-                    self._refuse_capture(param for param, _ in members)
-                self._launch((position, number), rule, step.numbers, members, None)
-                for param, state in members:
-                    self._keep(param, state, kept)
-                if len(members) == len(params) and (counted or not key) and _real_and_different(params):
-                    repeated[position] = _Repeated(rule, members, counted)
-            else:
+            if key not in shared:
                 self._launch_counted(position, rule, rate, key, options, members)
+                continue
+            self._launch_shared((position, number), rule, members, *shared[key])
+            if len(members) == len(params):
+                self._remember(position, rule, members, key)
+
+    def _step_placed(
+        self, step: Step, param: Tensor, state: dict[str, Any], names: Sequence[str], large: Large
+    ) -> None:
+        """A step on the host of a parameter whose state may have to be moved there, or that is complex."""
+        self.state_of(param, state)
+        grad: Any = param._grad
+        others = [state[name] for name in names]
+        if param._data.dtype.kind != "c":
+            step(param, grad, others, large)
+            return
+        parts, grad, *pairs = _real([param, grad, *others])
+        step(parts, grad, pairs, large)
+        for each in (param, *others):
+            each._count_change()
+
+    def _repeats(
+        self, position: int, rule: Any, params: list[Tensor], lr: float | None, options: Sequence[float]
+    ) -> bool:
+        """Step the parameters of a group by one launch, if they have stepped so before; False if not."""
+        repeated = self.__dict__.setdefault("_repeated", {})
+        found = repeated.pop(position, None)
+        if found is None or lr is None or not found.fits(rule, params, self.state):
+            return False
+        counts = found.counts()
+        if counts is None:
+            return False
+        self._repeat(position, found, counts, lr, options)
+        repeated[position] = found
+        return True
 
     def _repeat(
-        self, position: int, found: _Repeated, counts: tuple[float, ...], lr: Any, options: Sequence[float]
+        self, position: int, found: _Repeated, counts: tuple[float, ...], lr: float, options: Sequence[float]
     ) -> None:
         """One launch for parameters on devices that have stepped together before."""
-        taken = tuple([value for value, taken in zip(counts, self._takes, strict=True) if taken])
-        kept, given = self._scheduled(self._numbers_of, lr, taken if self._counted else False, options)
-        rule = found.rule
-        numbers = Step(rule, [float(each) for each in given[: len(rule.metadata)]]).numbers
+        taken = self._taken(counts) if self._counted else False
+        step, kept = self._step_of(found.rule, lr, taken, options)
+        rule, numbers = found.rule, step.numbers
         if counts:
             self._refuse_capture(found.one_of_each_device)
         entries = list(zip(found.params, map(_GRADIENT, found.params), *found.columns, strict=True))
@@ -260,6 +267,15 @@ class Ruled(Declared):
         for arrays, value in zip(found.arrays, (counts[0] + 1, *kept) if counts else (), strict=True):
             for array in arrays:
                 array.fill(value)
+
+    def _taken(self, counts: Sequence[float]) -> tuple[float, ...]:
+        """Those of a parameter's counts that the schedule takes."""
+        return tuple([value for value, taken in zip(counts, self._takes, strict=True) if taken])
+
+    def _step_of(self, rule: Any, lr: Any, given: Any, options: Sequence[float]) -> tuple[Step, list[float]]:
+        """A step with the numbers of the schedule, and what is kept of them."""
+        kept, numbers = self._scheduled(self._numbers_of, np.float64(float(lr)), given, options)
+        return Step(rule, [float(each) for each in numbers[: len(rule.metadata)]]), kept
 
     def _scheduled(
         self, schedule: Callable[..., Any], lr: Any, given: Any, options: Sequence[float]
@@ -283,6 +299,10 @@ class Ruled(Declared):
                 found.append(float(bool(value) if name in self._flags else value))
         return found
 
+    def _begun(self, param: Tensor) -> dict[str, Any]:
+        """The state of a parameter that had none before the step; if it is there twice, what its first step began."""
+        return (self.state.get(param) if self._counted else None) or {}
+
     def _fill(self, param: Tensor, group: dict[str, Any], names: Sequence[str], state: dict[str, Any]) -> None:
         """Add what is missing of a parameter's state."""
         for name in (*self._counted, *names):
@@ -299,6 +319,8 @@ class Ruled(Declared):
                         state[name].fill_(value)
                 else:
                     state[name] = wrap(np.array(value, np.float32))
+        if self._counted:  # others are kept after the step
+            self.state[param] = state
 
     def _keep(self, param: Tensor, state: dict[str, Any], kept: Sequence[float]) -> None:
         """After a step: what is counted, in place as in PyTorch, and the state of a parameter that had none."""
@@ -349,6 +371,21 @@ class Ruled(Declared):
         tables = self.__dict__.setdefault("_tables", Tables())
         entries = self._entries(rule, members, False)
         tables.step((*tag, rule.name), rule, numbers, entries, lambda: self._entries(rule, members), rates)
+
+    def _launch_shared(
+        self, tag: tuple[int, int], rule: Any, members: list[Any], step: Step, kept: Sequence[float]
+    ) -> None:
+        """A step of parameters on devices that have the same counts, on the host."""
+        if self._counted:
+            self._refuse_capture(param for param, _ in members)
+        self._launch(tag, rule, step.numbers, members, None)
+        for param, state in members:
+            self._keep(param, state, kept)
+
+    def _remember(self, position: int, rule: Any, members: list[Any], key: Any) -> None:
+        """Note what the only launch of a group stepped, for `_repeats`; not a first step, if steps are not counted."""
+        if (self._counted or not key) and _real_and_different([param for param, _ in members]):
+            self._repeated[position] = _Repeated(rule, members, self._counted)
 
     def _entries(
         self, rule: Any, members: list[tuple[Tensor, dict[str, Any]]], place: bool = True

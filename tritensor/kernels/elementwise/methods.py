@@ -143,7 +143,7 @@ class _Unknown:
         """No result."""
 
 
-_UNKNOWN = _Unknown()
+_UNKNOWN: Any = _Unknown()
 
 
 def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]:
