@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn
-from tritensor.functional.attention.attention import multi_head
+from tritensor.functional.attention import multi_head
 from tritensor.nn import functional as F
 
 from ..needs import needs_triton
