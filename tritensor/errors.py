@@ -44,7 +44,7 @@ class TritensorError(Exception):
         remedy: what the user can do about it.
 
     >>> ShapeError("Sizes of tensors must match", remedy="reshape one")
-    ShapeError('Sizes of tensors must match\\n  To mend it: reshape one')
+    ShapeError('Sizes of tensors must match\\n  Fix: reshape one')
     """
 
     def __init__(self, *message: str, remedy: str | None = None) -> None:

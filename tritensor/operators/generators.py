@@ -27,7 +27,7 @@ class Generator:
 
     >>> import tritensor as torch
     >>> g = torch.Generator().manual_seed(1)
-    >>> bool((torch.rand(3, generator=g) == torch.rand(3, generator=torch.Generator().manual_seed(1))).all())
+    >>> torch.rand(3, generator=g).equal(torch.rand(3, generator=torch.Generator().manual_seed(1)))
     True
     """
 

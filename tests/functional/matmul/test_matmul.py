@@ -13,6 +13,7 @@ from tritensor.functional import addmm, bmm, dot, inner, linear, matmul, mm, mv,
 from tritensor.kernels.matmul import family
 from tritensor.kernels.matmul.kernel import matmul_kernel
 from tritensor.memory import buffer
+from tritensor.operators import registry
 from tritensor.runtime.call import Call
 from tritensor.types import dtypes
 
@@ -146,7 +147,7 @@ def test_bias_and_activation_run_in_the_kernel(shape, bias, activation):
     wanted = linear(x, w, b, activation=activation)
     if activation is not None:
         plain = linear(x, w, b)
-        operator = torch.operator.registry[activation]
+        operator = registry[activation]
         np.testing.assert_allclose(wanted.numpy(), operator(plain).numpy(), rtol=1e-5, atol=1e-6)
     with torch.cuda.simulate(devices=1):
         for block in (0, 16):

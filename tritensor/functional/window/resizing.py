@@ -130,10 +130,7 @@ def _interpolate(
     words = "adaptive_avg_pool" if mode == "area" else f"upsample_{mode.replace('-', '_')}"
     words = f"{words}{rank}d"
     if casts.on:
-        policy = (
-            {} if mode == "lanczos" else {"cuda": "float32"} if mode != "area" else AREAS_AUTOCAST if rank == 3 else {}
-        )
-        (x,) = cast(policy, x)
+        (x,) = cast(_policy(mode, rank), x)
     if not (x.dtype.is_floating_point or (x.dtype is dtypes.uint8 and mode != "area")):
         raise UnsupportedError(
             f"\"{words}\" not implemented for '{x.dtype.legacy}'",
@@ -165,6 +162,13 @@ def _interpolate(
     if mode == "area" and rank == 1:
         words = "squeeze.1"  # as PyTorch's, which takes its means in two dimensions
     return resized(x, maps, f"{words}_aa" if smooth else words)
+
+
+def _policy(mode: str, rank: int) -> dict[str, str]:
+    """What autocast casts the input to: PyTorch lists the functions of all modes but lanczos, and areas in 3-D."""
+    if mode == "area":
+        return AREAS_AUTOCAST if rank == 3 else {}
+    return {} if mode == "lanczos" else {"cuda": "float32"}
 
 
 def _goes_by_sizes(x: Tensor, sizes: list[int]) -> bool:
