@@ -48,6 +48,15 @@ LINEAR: tuple[Known, ...] = (
         program=r"((inv|solve)_ex|logdet)\(",
     ),
     Known(
+        "Ranks by tolerances below the rounding",
+        VALUE,
+        r"^value (\[\d+\] )*of",
+        "Singular values that rounding leaves of a smaller rank count where the tolerance is smaller still, in either "
+        "library.",
+        "torch.linalg.matrix_rank(torch.randn(3, 1).expand(3, 2), tol=1e-10)",
+        program=r"matrix_rank\(.*tol=1e-10",
+    ),
+    Known(
         "Least squares of a deficient rank by gels",
         VALUE,
         r"^(grad's )?value (\[\d+\] )*of",

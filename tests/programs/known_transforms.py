@@ -33,6 +33,14 @@ TRANSFORMS: tuple[Known, ...] = (
         program=r"vmap\(.*None.*out_dims=-?1",
     ),
     Known(
+        "Tangents of Kronecker products of a matrix with itself",
+        VALUE,
+        r"(?s)^value (\[\d+\] )*of.*torch: .*(nan|inf|e-29\d|e-3\d\d)",
+        "They are those of the product; PyTorch's hold memory that nothing was written to.",
+        "torch.func.linearize(lambda x: torch.vander(torch.kron(x, x).flatten(), 3).abs(), torch.ones(2, 3))",
+        program=r"kron\((?s:.*)_?(linearize|jvp|jacfwd|hessian)\(",
+    ),
+    Known(
         "Shapes that PyTorch reads from memory that nothing was written to",
         VALUE,
         r"^shape (?s:.*)torch: \(.*\d{9}",
