@@ -41,7 +41,6 @@ _HOOK_TABLES = (
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )
-_NOT_COPIED = frozenset((*_HOOK_TABLES, "_tables", "_repeated"))  # the latter are made anew by the next step
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,7 +141,7 @@ class Optimizer:
 
     # hooks are not pickled or copied, as in PyTorch
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in _NOT_COPIED}
+        return {key: value for key, value in self.__dict__.items() if key not in (*_HOOK_TABLES, "_tables")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
@@ -28,7 +28,7 @@ from .optimizer import Optimizer, new_state, no_numbers
 
 Kind = TypeVar("Kind", bound="type[Declared]")
 _Parameter = inspect.Parameter
-_DATA, _GRADIENT = attrgetter("_data"), attrgetter("_grad")
+_DATA, _GRADIENT, _FORM = map(attrgetter, ("_data", "_grad", "form"))
 _POSITIONAL: Any = _Parameter.POSITIONAL_OR_KEYWORD
 _BY_NAME: Any = _Parameter.KEYWORD_ONLY
 
@@ -160,7 +160,6 @@ class Ruled(Declared):
     _options: ClassVar[tuple[str, ...]]  # what it takes after them
     _flags: ClassVar[frozenset[str]]  # those of them that are true or false
     _tables: Tables
-    _repeated: dict[int, _Repeated]
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -190,7 +189,8 @@ class Ruled(Declared):
         shared: dict[Any, tuple[Step, list[float]]] = {}
         launches: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
         params = [param for param in group["params"] if param._grad is not None]
-        if self._repeats(position, rule, params, None if capturable or recorded else lr, options):
+        at_once = lr is not None and not (capturable or recorded)
+        if at_once and self._step_at_once(position, rule, params, lr, options):  # type: ignore[arg-type]
             return
         # all are looked up before the first step: without counts a parameter that is there twice starts twice
         for param, state in zip(params, [states.get(param) for param in params], strict=True):
@@ -220,8 +220,6 @@ class Ruled(Declared):
                 self._launch_counted(position, rule, rate, key, options, members)
                 continue
             self._launch_shared((position, number), rule, members, *shared[key])
-            if len(members) == len(params):
-                self._remember(position, rule, members, key)
 
     def _step_placed(
         self, step: Step, param: Tensor, state: dict[str, Any], names: Sequence[str], large: Large
@@ -238,35 +236,47 @@ class Ruled(Declared):
         for each in (param, *others):
             each._count_change()
 
-    def _repeats(
-        self, position: int, rule: Any, params: list[Tensor], lr: float | None, options: Sequence[float]
+    def _step_at_once(
+        self, position: int, rule: Any, params: list[Tensor], lr: float, options: Sequence[float]
     ) -> bool:
-        """Step the parameters of a group by one launch, if they have stepped so before; False if not."""
-        repeated = self.__dict__.setdefault("_repeated", {})
-        found = repeated.pop(position, None)
-        if found is None or lr is None or not found.fits(rule, params, self.state):
-            return False
-        counts = found.counts()
-        if counts is None:
-            return False
-        self._repeat(position, found, counts, lr, options)
-        repeated[position] = found
-        return True
+        """One launch for parameters on devices whose state is complete and whose counts are the same; False for others.
 
-    def _repeat(
-        self, position: int, found: _Repeated, counts: tuple[float, ...], lr: float, options: Sequence[float]
-    ) -> None:
-        """One launch for parameters on devices that have stepped together before."""
-        taken = self._taken(counts) if self._counted else False
-        step, kept = self._step_of(found.rule, lr, taken, options)
-        rule, numbers = found.rule, step.numbers
+        It loops in C: a loop in Python over 300 parameters took longer than Adam on the device.
+        """
+        arrays, count = list(map(_DATA, params)), len(params)
+        if not count or list(map(type, arrays)).count(DeviceArray) != count or len({*map(id, params)}) != count:
+            return False
+        of_each_form = dict(zip(map(_FORM, arrays), params, strict=True))
+        if any(form.dtype.kind == "c" for form in of_each_form):
+            return False
+        names = (*self._counted, *rule.inputs[2:])
+        states = [self.state.get(param) or {} for param in params] if names else [{}] * count
+        try:
+            columns = [[state[name] for state in states] for name in names]
+        except KeyError:
+            return False
+        if any(list(map(type, column)).count(Tensor) != count for column in columns):
+            return False
+        counts = []
+        counters = [list(map(_DATA, column)) for column in columns[: len(self._counted)]]
+        for column in counters:
+            if list(map(type, column)).count(np.ndarray) != count:
+                return False
+            values = [counter.item() for counter in column]
+            if values.count(values[0]) != count:
+                return False
+            counts.append(values[0])
+        step, kept = self._step_of(rule, lr, self._taken(counts) if counts else False, options)
         if counts:
-            self._refuse_capture(found.one_of_each_device)
-        entries = list(zip(found.params, map(_GRADIENT, found.params), *found.columns, strict=True))
-        self._tables.step((position, rule.name), rule, numbers, entries, lambda: self._entries(rule, found.members))
-        for arrays, value in zip(found.arrays, (counts[0] + 1, *kept) if counts else (), strict=True):
-            for array in arrays:
-                array.fill(value)
+            self._refuse_capture(of_each_form.values())
+        entries = list(zip(params, map(_GRADIENT, params), *columns[len(counts) :], strict=True))
+        members = zip(params, states, strict=True)
+        tables = self.__dict__.setdefault("_tables", Tables())
+        tables.step((position, 0, rule.name), rule, step.numbers, entries, lambda: self._entries(rule, [*members]))
+        for column, value in zip(counters, (counts[0] + 1, *kept) if counts else (), strict=True):
+            for counter in column:
+                counter.fill(value)
+        return True
 
     def _taken(self, counts: Sequence[float]) -> tuple[float, ...]:
         """Those of a parameter's counts that the schedule takes."""
@@ -382,11 +392,6 @@ class Ruled(Declared):
         for param, state in members:
             self._keep(param, state, kept)
 
-    def _remember(self, position: int, rule: Any, members: list[Any], key: Any) -> None:
-        """Note what the only launch of a group stepped, for `_repeats`; not a first step, if steps are not counted."""
-        if (self._counted or not key) and _real_and_different([param for param, _ in members]):
-            self._repeated[position] = _Repeated(rule, members, self._counted)
-
     def _entries(
         self, rule: Any, members: list[tuple[Tensor, dict[str, Any]]], place: bool = True
     ) -> list[tuple[Any, ...]]:
@@ -412,53 +417,6 @@ class Ruled(Declared):
                 self.state[param] = state
 
 
-class _Repeated:
-    """The launch of the last step, kept for the next one: the loops over 300 parameters took longer than Adam on the
-    device.
-
-    Args:
-        members: parameters on devices, different ones and real, and their states, which have the same counts.
-    """
-
-    def __init__(self, rule: Any, members: list[tuple[Tensor, dict[str, Any]]], counted: Sequence[str]) -> None:
-        self.rule, self.members, self.names = rule, members, (*counted, *rule.inputs[2:])
-        self.params, self.states = map(list, zip(*members, strict=True))
-        values = [[state[name] for state in self.states] for name in self.names]
-        self.counters, self.columns = values[: len(counted)], values[len(counted) :]
-        self.arrays: list[list[Any]] = [[counter._data for counter in column] for column in self.counters]
-        self.one_of_each_device = list({param._data.device: param for param in self.params}.values())
-
-    def fits(self, rule: Any, params: list[Tensor], states: dict[Any, dict[str, Any]]) -> bool:
-        """True if these are the same parameters, with the same tensors for their state."""
-        if rule is not self.rule or len(params) != len(self.params) or not all(map(is_, params, self.params)):
-            return False
-        if list(map(type, map(_DATA, params))).count(DeviceArray) != len(params):
-            return False
-        if not self.names:
-            return True
-        if not all(map(is_, map(states.get, params), self.states)):
-            return False
-        try:
-            return all(
-                all(map(is_, [state[name] for state in self.states], column))
-                for name, column in zip(self.names, (*self.counters, *self.columns), strict=True)
-            )
-        except KeyError:  # a state lost one of its tensors
-            return False
-
-    def counts(self) -> tuple[float, ...] | None:
-        """What is counted, None if not all have the same."""
-        found = []
-        for column, arrays in zip(self.counters, self.arrays, strict=True):
-            if not all(map(is_, map(_DATA, column), arrays)):
-                return None
-            values = [array.item() for array in arrays]
-            if values.count(values[0]) != len(values):
-                return None
-            found.append(values[0])
-        return tuple(found)
-
-
 def _count(state: dict[str, Any], name: str) -> float:
     """What is counted in a parameter's state, which is moved to the host."""
     count = state[name]
@@ -475,10 +433,6 @@ def _counter_on(device: Any, state: dict[str, Any], name: str) -> Tensor:
     if data.__class__ is not DeviceArray or data.device is not device or data.dtype != float32.numpy:
         counter = state[name] = tensor(float(counter), device=device)
     return counter
-
-
-def _real_and_different(params: list[Tensor]) -> bool:
-    return len({*map(id, params)}) == len(params) and all(param._data.dtype.kind != "c" for param in params)
 
 
 def _real(tensors: Iterable[Tensor]) -> list[Tensor]:

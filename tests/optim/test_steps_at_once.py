@@ -1,4 +1,4 @@
-"""Steps of parameters on a device that were stepped before: one launch, and whatever changed in between is seen."""
+"""Steps of all parameters on a device at once, and what changes between them."""
 
 from __future__ import annotations
 
@@ -95,16 +95,24 @@ def test_what_changes_between_steps_is_seen(kind: str, change: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_steps_without_a_change_are_repeated(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    repeat = ruled.Ruled._repeat
-    monkeypatch.setattr(ruled.Ruled, "_repeat", lambda self, *args: (seen.append(1), repeat(self, *args)))
+def test_steps_after_the_first_are_taken_at_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[bool] = []
+    at_once = ruled.Ruled._step_at_once
+    monkeypatch.setattr(ruled.Ruled, "_step_at_once", lambda *args: taken.append(at_once(*args)) or taken[-1])
     with cuda.simulate(devices=1):
         _run(kind, "nothing", "cuda")
-    assert len(seen) >= 4
+    assert taken == [kind == "sgd", True, True, True, True, True]  # state is made by the first step
 
 
-def test_what_is_repeated_is_neither_copied_nor_pickled() -> None:
+def test_state_that_is_dropped_is_freed_before_the_next_step() -> None:
+    with cuda.simulate(devices=1):
+        _, optimizer = _run("adam", "nothing", "cuda")
+        before = cuda.memory_allocated()
+        optimizer.state.clear()
+        assert cuda.memory_allocated() < before
+
+
+def test_a_copy_steps_its_own_parameters() -> None:
     with cuda.simulate(devices=1):
         params, optimizer = _run("adam", "nothing", "cuda")
         other = copy.deepcopy(optimizer)
