@@ -10,10 +10,10 @@ import pytest
 
 import tritensor as torch
 from tritensor.kernels.reduction import family as reductions
-from tritensor.kernels.reduction import host as blocks
+from tritensor.kernels.reduction import reference as blocks
 from tritensor.kernels.rowwise import family as rowwise
-from tritensor.kernels.rowwise import host as rows
 from tritensor.kernels.rowwise import losses
+from tritensor.kernels.rowwise import reference as rows
 from tritensor.kernels.scratch import scratch
 from tritensor.nn import functional as F
 from tritensor.operators import Operator, registry

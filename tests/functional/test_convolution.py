@@ -13,7 +13,7 @@ import pytest
 
 import tritensor as torch
 from tritensor.kernels.window import convolution as family
-from tritensor.kernels.window import convolution_host as host
+from tritensor.kernels.window import convolution_reference as host
 from tritensor.kernels.window.convolution import convolution, convolution_transposed, convolution_weight
 from tritensor.kernels.window.geometry import forward_size, grouped, last
 from tritensor.nn import functional as F

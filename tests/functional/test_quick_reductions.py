@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as torch
 from tritensor.kernels.reduction.functions import quick_sum
-from tritensor.kernels.reduction.host import add_up, add_up_squares
+from tritensor.kernels.reduction.reference import add_up, add_up_squares
 from tritensor.operators import registry
 
 NAN, INF = float("nan"), float("inf")

@@ -11,9 +11,9 @@ import pytest
 import tritensor as torch
 from tritensor import settings
 from tritensor.kernels.rowwise import kernel as rowwise_kernel
-from tritensor.kernels.rowwise.host import PIECE, exponentials
 from tritensor.kernels.rowwise.layer_norm import _layer_norm
 from tritensor.kernels.rowwise.layer_norm import layer_norm as layer_norm_operator
+from tritensor.kernels.rowwise.reference import PIECE, exponentials
 from tritensor.nn import functional as F
 from tritensor.operators import registry
 from tritensor.types import dtypes

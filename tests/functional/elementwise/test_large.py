@@ -10,7 +10,7 @@ import pytest
 
 import tritensor
 from tritensor.host.copying import LARGE, cast, copied, copy_into
-from tritensor.kernels.elementwise import host
+from tritensor.kernels.elementwise import reference as host
 from tritensor.kernels.elementwise.family import Elementwise
 from tritensor.operators import Operator, registry
 from tritensor.runtime.call import Call

@@ -8,7 +8,7 @@ import pytest
 import tritensor as torch
 from tritensor import settings
 from tritensor.kernels.indexing import family
-from tritensor.kernels.indexing import host as host_indexing
+from tritensor.kernels.indexing import reference as host_indexing
 from tritensor.kernels.indexing import segments as segment_kernels
 from tritensor.types import dtypes
 

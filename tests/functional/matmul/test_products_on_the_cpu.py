@@ -10,7 +10,8 @@ import pytest
 
 import tritensor as torch
 from tritensor.host.threads import blas_on_one_thread
-from tritensor.kernels.matmul import family, host
+from tritensor.kernels.matmul import family
+from tritensor.kernels.matmul import reference as host
 
 # Tiles, a matrix and a vector, vectors, stacks, batches that broadcast or are not contiguous, rows of many batches.
 SHAPES = [

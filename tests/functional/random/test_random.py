@@ -9,8 +9,8 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.kernels.random import host
 from tritensor.kernels.random import philox as kernels
+from tritensor.kernels.random import reference as host
 
 F = torch.nn.functional
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]

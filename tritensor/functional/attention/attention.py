@@ -10,7 +10,7 @@ from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, 
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
 from ...kernels.attention.family import attention, attention_weights, composed
-from ...kernels.attention.host import batch_of
+from ...kernels.attention.reference import batch_of
 from ...kernels.matmul.family import c_name, product_shape
 from ...memory.lifted import Lifted
 from ...operators.generators import generator_of

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, warn
 from ...kernels.indexing.family import check_bounds, mark_checked_range
-from ...kernels.indexing.host import indexed_shape
+from ...kernels.indexing.reference import indexed_shape
 from ...memory.lifted import Batched
 from ...tensors import Tensor
 from ...types import dtypes, layout

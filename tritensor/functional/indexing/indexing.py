@@ -15,7 +15,7 @@ from ...ground.arguments import check_tensor, number_of
 from ...ground.public import method, public
 from ...host.scalars import converted, element
 from ...kernels.indexing import family as kernels
-from ...kernels.indexing.host import indexed_shape
+from ...kernels.indexing.reference import indexed_shape
 from ...memory.array import DeviceArray
 from ...operators import registry
 from ...operators.inplace import OverlapError, check_writable, in_place, in_place_form, is_itself

@@ -15,7 +15,7 @@ from ...autograd.mode import recording
 from ...autograd.precision import casts, state
 from ...autograd.tape import Gradient, Node, record
 from ...kernels.indexing.family import index, mark_checked_range
-from ...kernels.indexing.host import mesh
+from ...kernels.indexing.reference import mesh
 from ...operators.inplace import OverlapError, check_writable
 from ...tensors import Tensor, wrap
 

@@ -13,7 +13,7 @@ from ...kernels.bounds import places_along, within
 from ...kernels.reduction import extremes, sums
 from ...kernels.reduction.family import refuse_empty
 from ...kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_shape
-from ...kernels.reduction.host import reduced_count
+from ...kernels.reduction.reference import reduced_count
 from ...operators import registry
 from ...operators.outputs import ELEMENTWISE, Into, into, takes_out
 from ...tensors import Tensor

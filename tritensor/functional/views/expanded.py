@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import warn
 from ...kernels.indexing.family import check_bounds, mark_checked_range
-from ...kernels.indexing.host import indexed_shape
+from ...kernels.indexing.reference import indexed_shape
 from ...memory.array import DeviceArray
 from ...operators.inplace import OverlapError, in_place_form
 from ...tensors import Tensor

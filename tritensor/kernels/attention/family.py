@@ -22,7 +22,7 @@ from ...runtime.call import Call
 from ...tensors import Tensor
 from ...types import dtypes, layout
 from ..random.philox import dropout, dropout_numbers
-from .host import attend, attend_backward, batch_of, is_shared
+from .reference import attend, attend_backward, batch_of, is_shared
 
 Shape = tuple[int, ...]
 

@@ -17,8 +17,8 @@ from ..matmul.launch import arithmetic
 from ..matmul.precision import product_for
 from ..random.philox import dropout_numbers
 from ..rowwise.kernel import contiguous
-from .host import batch_of, is_shared
 from .kernel import attention_kernel, attention_keys_kernel
+from .reference import batch_of, is_shared
 
 
 class Tile(NamedTuple):

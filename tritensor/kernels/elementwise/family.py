@@ -41,8 +41,8 @@ from ...runtime.call import Call
 from ...runtime.reference import metadata_of, numbers_of
 from ...tensors import Tensor
 from ...types import devices, dtypes, layout
-from . import host
 from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
+from .reference import evaluate, is_large
 
 # dtypes in which NumPy gives the same results as PyTorch; half precision is computed in float32
 _DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.float16, dtypes.bfloat16))
@@ -107,7 +107,7 @@ class Elementwise(Operator):
         reference, wanted = self.reference, [result.numpy for result in call.results]
         if self.whole:
             return lambda x: (reference(x),)
-        if not host.is_large(call.arrays):
+        if not is_large(call.arrays):
             run = super().on_host(call)
         else:
             kinds = [self.kinds.get(name, call.compute).numpy for name in self.inputs]
@@ -115,7 +115,7 @@ class Elementwise(Operator):
 
             def run(*arrays: Any) -> tuple[np.ndarray, ...]:
                 operands = [value if number is None else number(value) for value, number in zip(arrays, numbers)]
-                return host.evaluate(reference, operands, kinds, wanted, metadata)
+                return evaluate(reference, operands, kinds, wanted, metadata)
 
         rounds = self.rule.rounds(call)
         if rounds is not None:

@@ -27,7 +27,7 @@ from ...operators.outputs import into, takes_out
 from ...runtime.replay import INTO
 from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
-from .host import LARGE, LARGE_DIRECT, evaluate_in_place
+from .reference import LARGE, LARGE_DIRECT, evaluate_in_place
 
 Elementwise = Any  # `family.Elementwise`, whose module imports this one
 

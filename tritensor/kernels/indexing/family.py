@@ -30,7 +30,7 @@ from ...tensors import Tensor, wrap
 from ...types import devices, dtypes, layout
 from ..bounds import beyond, bounds_of
 from ..pairs import is_complex, movable, parts
-from .host import add_at, indexed_shape, mesh
+from .reference import add_at, indexed_shape, mesh
 
 if TYPE_CHECKING:
     from .kernel import Walk

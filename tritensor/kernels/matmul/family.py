@@ -29,7 +29,7 @@ from ...runtime.call import Call, refuse_complex
 from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
 from ..pairs import is_complex
-from .host import multiply, product
+from .reference import multiply, product
 
 ndarray = np.ndarray
 _getframe = sys._getframe

@@ -29,7 +29,7 @@ from ...tensors import Tensor, wrap
 from ...types import dtypes
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
-from . import host
+from .reference import draw_dropout, draw_integers, draw_normal, draw_uniform
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -206,7 +206,7 @@ def _random(reference: Any) -> Random:
 @_random
 def uniform(*, shape, seed, offset, dtype):
     """Numbers evenly distributed in [0, 1): as many bits as the dtype's significand has, so that 1 does not occur."""
-    return host.draw_uniform(math.prod(shape), seed, offset, _BITS[dtype], dtype.numpy).reshape(shape)
+    return draw_uniform(math.prod(shape), seed, offset, _BITS[dtype], dtype.numpy).reshape(shape)
 
 
 @uniform.kernel
@@ -227,7 +227,7 @@ def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr):
 @_random
 def normal(*, shape, seed, offset, dtype):
     """Numbers of the standard normal distribution, two from two uniform ones by Box and Muller's formula."""
-    return host.draw_normal(math.prod(shape), seed, offset, dtype.numpy).reshape(shape)
+    return draw_normal(math.prod(shape), seed, offset, dtype.numpy).reshape(shape)
 
 
 @device_function
@@ -250,7 +250,7 @@ def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr):
 @_random
 def integers(*, shape, seed, offset, dtype, low, span):
     """Integers evenly distributed from `low` on, `span` of them."""
-    drawn = host.draw_integers(math.prod(shape), seed, offset, low, span, span <= NARROW, dtype.numpy)
+    drawn = draw_integers(math.prod(shape), seed, offset, low, span, span <= NARROW, dtype.numpy)
     return drawn.reshape(shape)
 
 
@@ -358,7 +358,7 @@ def _dropout(x, *, p, seed, offset):
 
 
 def _drop(x: np.ndarray, p: float, seed: int, offset: int, kind: np.dtype) -> np.ndarray:
-    return host.draw_dropout(x, *dropout_numbers(p, seed, offset), kind)
+    return draw_dropout(x, *dropout_numbers(p, seed, offset), kind)
 
 
 dropout = Dropout("dropout", _dropout, FLOATING)

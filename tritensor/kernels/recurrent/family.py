@@ -27,9 +27,9 @@ from ..indexing.joining import cat
 from ..matmul.family import linear
 from ..matmul.launch import launch_product
 from ..rowwise.kernel import contiguous
-from .host import GATES, backward, forward
 from .kernel import launch_step, step_backward_kernel, step_kernel
 from .order import Sizes, ends, places_before, steps
+from .reference import GATES, backward, forward
 
 # sizes of the steps, whether they are reversed, inputs, units, biases, and the size of projected states
 _SAMPLES = (

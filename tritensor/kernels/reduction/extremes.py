@@ -15,8 +15,8 @@ from ...types import dtypes
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
 from .family import Place, reduction, restore
-from .host import first_places
 from .kernel import highest, lowest, state_dtype
+from .reference import first_places
 from .sums import fold_larger, fold_smaller, sum
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from ...tensors import Tensor
 from ...types import dtypes, layout
 from ..pairs import is_complex
 from .functions import function_of, reduced_shape
-from .host import LARGE, in_parts, is_large, reduced_count
+from .reference import LARGE, in_parts, is_large, reduced_count
 
 ndarray, asarray = np.ndarray, np.asarray
 

@@ -14,7 +14,7 @@ from ...operators.outputs import into
 from ...tensors import Tensor, wrap
 from ...types import layout
 from ..bounds import places_along, within
-from .host import add_up, reduced_count
+from .reference import add_up, reduced_count
 
 Dim = int | Sequence[int] | None
 

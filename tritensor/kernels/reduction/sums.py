@@ -17,10 +17,9 @@ from ...types import dtypes
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
 from ..exact import quotient, root
-from . import host
 from .family import Parts, reduction, restore, spread
-from .host import add_up, add_up_squares, exponential_sums, moments, norms, product, reduced_count
 from .kernel import highest, lowest, state_dtype
+from .reference import add_up, add_up_squares, exponential_sums, merged_moments, moments, norms, product, reduced_count
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -260,7 +259,7 @@ _MOMENTS = {"start": _one_moment, "numbers": _correction, "shifted": True}
 def var(x, *, dim=None, keepdim=False, correction=1):
     """The variance along `dim`: the sum of squared distances from the mean over the count minus `correction`."""
     parts = [each[None] for each in moments(x, dim, np.empty)]
-    found = host.merge_moments(parts, correction, reduced_count(x.shape, dim))
+    found = merged_moments(parts, correction, reduced_count(x.shape, dim))
     return (found if keepdim else np.squeeze(found, dim)).astype(x.dtype)
 
 
@@ -270,7 +269,7 @@ def _moments_of_block(block, place, dim, metadata):
 
 var.in_parts(
     _moments_of_block,
-    lambda parts, metadata, count: host.merge_moments(parts, metadata["correction"], count),
+    lambda parts, metadata, count: merged_moments(parts, metadata["correction"], count),
     read_once=False,
 )
 var.kernel(_fold_moments, merge_moments, _no_moments, finish=_variance, **_MOMENTS)
@@ -298,7 +297,7 @@ def std(x, *, dim=None, keepdim=False, correction=1):
 
 std.in_parts(
     _moments_of_block,
-    lambda parts, metadata, count: np.sqrt(host.merge_moments(parts, metadata["correction"], count)),
+    lambda parts, metadata, count: np.sqrt(merged_moments(parts, metadata["correction"], count)),
     read_once=False,
 )
 # derived tests also reduce one element, whose variance is 0 only without the correction

@@ -29,10 +29,10 @@ from ..elementwise.family import Elementwise
 from ..elementwise.kernel import launch_elementwise
 from ..elementwise.methods import in_place_method
 from ..reduction.family import Parts
-from ..reduction.host import far_off
 from ..reduction.kernel import reduce_arrays
+from ..reduction.reference import far_off
 from ..reduction.sums import mean, merge_moments, sum
-from .channel_host import channel_norm_arrays, channel_norm_backward_arrays, scale_channels
+from .channel_reference import channel_norm_arrays, channel_norm_backward_arrays, scale_channels
 from .kernel import contiguous
 
 if TYPE_CHECKING:

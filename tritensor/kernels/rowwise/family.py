@@ -22,7 +22,8 @@ from ...runtime.source import device_function
 from ...tensors import Tensor
 from ...types import dtypes, layout
 from ..reduction.sums import merge_logs, sum
-from .host import (
+from .kernel import RowBodies, launch_rows
+from .reference import (
     LARGE,
     along,
     log_softmax_backward_rows,
@@ -30,7 +31,6 @@ from .host import (
     softmax_backward_rows,
     softmax_rows,
 )
-from .kernel import RowBodies, launch_rows
 
 if TYPE_CHECKING:
     import triton.language as tl

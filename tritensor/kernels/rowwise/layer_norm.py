@@ -23,9 +23,9 @@ from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import mean, merge_moments, sum
 from .family import RowNorm, RowNormBackward
-from .host import layer_norm_rows, norm_backward
 from .kernel import RowBodies, contiguous, launch_rows
 from .norm_backward import fits, launch_norm_backward
+from .reference import layer_norm_rows, norm_backward
 
 if TYPE_CHECKING:
     import triton.language as tl

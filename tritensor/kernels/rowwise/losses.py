@@ -29,7 +29,7 @@ from ..elementwise.arithmetic import where
 from ..reduction.sums import sum
 from ..scratch import ones
 from .family import softmax
-from .host import LARGE, cross_entropy_backward_rows, cross_entropy_rows, picked, scaled, shares_and_losses
+from .reference import LARGE, cross_entropy_backward_rows, cross_entropy_rows, picked, scaled, shares_and_losses
 
 ndarray, asarray, uint64 = np.ndarray, np.asarray, np.uint64
 exp, log, add_reduce, maximum_reduce = np.exp, np.log, np.add.reduce, np.maximum.reduce

@@ -19,9 +19,9 @@ from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import add, fold_sum, mean, sum, zero
 from .family import RowNorm, RowNormBackward
-from .host import norm_backward, rms_norm_rows
 from .kernel import RowBodies, contiguous, launch_rows
 from .norm_backward import fits, launch_norm_backward
+from .reference import norm_backward, rms_norm_rows
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -32,7 +32,7 @@ from ...types.layout import contiguous_strides
 from ..matmul.family import body_of, c_name, refuse_activation
 from ..pairs import is_complex, launch_product
 from ..reduction.sums import sum
-from .convolution_host import correlate, correlate_weights, is_spread, spread
+from .convolution_reference import correlate, correlate_weights, is_spread, spread
 from .geometry import backward_lines, forward_line, forward_size, grouped, last
 
 Shape = tuple[int, ...]

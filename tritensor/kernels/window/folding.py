@@ -19,8 +19,8 @@ from ...operators.rules import ANY
 from ...runtime.call import Call
 from ...runtime.launch import kernel
 from ..pairs import is_complex, launch_by_parts
-from .pooling_host import Windows, windows_of
 from .pooling_kernel import coordinates, five_strides, launch_windows, most_windows, position, spread_kernel
+from .pooling_reference import Windows, windows_of
 
 if TYPE_CHECKING:
     import triton.language as tl

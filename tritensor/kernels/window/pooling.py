@@ -1,9 +1,9 @@
 """Pooling in any number of dimensions: the largest element of each window, its place, and the gradient.
 
 Inputs are (N, C, *dimensions) or (C, *dimensions). The windows are given by `size`, how many there are along each
-dimension, `kernel`, `stride`, `padding` and `dilation`; without a kernel they are adaptive (`pooling_host.Windows`).
-The gradient moves each element to its place, and its own reads the places. Averages are sums with weights
-(`resampling.py`).
+dimension, `kernel`, `stride`, `padding` and `dilation`; without a kernel they are adaptive
+(`pooling_reference.Windows`). The gradient moves each element to its place, and its own reads the places. Averages are
+sums with weights (`resampling.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ...runtime.call import Call
 from ...tensors import Tensor
 from ...types import dtypes, formats
 from ..indexing.family import gather
-from .pooling_host import is_channels_last, largest, spread_largest, windows_of
 from .pooling_kernel import launch_pool, launch_spread
+from .pooling_reference import is_channels_last, largest, spread_largest, windows_of
 
 REAL_NUMBERS = Rule("real numbers", dtypes.INTEGER, dtypes.FLOATING)
 

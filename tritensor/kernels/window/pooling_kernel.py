@@ -14,7 +14,7 @@ from ...runtime.call import Call
 from ...runtime.launch import device_function, kernel, launch
 from ...types import dtypes, layout
 from ..blocks import block_size
-from .pooling_host import Windows, windows_of
+from .pooling_reference import Windows, windows_of
 
 if TYPE_CHECKING:
     import triton.language as tl

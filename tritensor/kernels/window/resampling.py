@@ -29,8 +29,8 @@ from ...types import dtypes, layout
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 from ..pairs import is_complex, launch_by_parts
-from .resampling_host import resample_blocks
 from .resampling_maps import Map, Table, rule, table
+from .resampling_reference import resample_blocks
 
 if TYPE_CHECKING:
     import triton.language as tl

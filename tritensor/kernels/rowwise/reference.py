@@ -15,7 +15,7 @@ import numpy as np
 
 from ...host.copying import converted, from_float32
 from ...host.threads import ALONE, blas_on_one_thread, dot, in_pieces
-from ..reduction.host import Grid, far_off, row_dots, row_sums
+from ..reduction.reference import Grid, far_off, row_dots, row_sums
 from ..scratch import ones, scratch
 
 ndarray = np.ndarray

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...host.threads import in_pieces
-from ..matmul.host import multiply
+from ..matmul.reference import multiply
 from .order import Sizes, steps
 
 ndarray = np.ndarray

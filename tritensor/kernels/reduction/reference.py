@@ -375,7 +375,7 @@ def moments(x: ndarray, dim: tuple[int, ...], new: Any) -> tuple[ndarray, ...]:
         centre = (centre + drift).astype(x.dtype)
 
 
-def merge_moments(parts: Sequence[ndarray], correction: float, count: int) -> ndarray:
+def merged_moments(parts: Sequence[ndarray], correction: float, count: int) -> ndarray:
     """The variance: the blocks' squared distances, and those of their means from the mean of all."""
     centres, squares, counts = parts
     if len(centres) > 1:

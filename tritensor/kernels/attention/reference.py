@@ -14,8 +14,8 @@ import numpy as np
 from ...host.copying import converted
 from ...host.threads import in_pieces
 from ...types import layout
-from ..matmul.host import places
-from ..random.host import draw_dropout
+from ..matmul.reference import places
+from ..random.reference import draw_dropout
 
 ndarray = np.ndarray
 # Scores of a block: 1 MB of float32.

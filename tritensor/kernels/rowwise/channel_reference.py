@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...host.blocks import in_blocks
-from ..reduction.host import add_up, far_off
-from .host import LARGE, PIECE, block, by_rows, place_for, row_step, store
+from ..reduction.reference import add_up, far_off
+from .reference import LARGE, PIECE, block, by_rows, place_for, row_step, store
 
 ndarray = np.ndarray
 Moments = tuple[ndarray, ...]
