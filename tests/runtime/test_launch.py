@@ -144,8 +144,25 @@ def test_a_captured_name_needs_a_value():
 def test_kernel_code_does_not_run_on_the_host():
     with pytest.raises(KernelError, match="square: kernel code runs inside a launch only"):
         square(X)
-    with pytest.raises(KernelError, match="must be a function written with def"):
-        device_function(lambda x: x)
+    for wrong in (len, lambda x: x):
+        with pytest.raises(KernelError, match="must be a function written with def"):
+            kernel(wrong)
+
+
+HALVED = device_function(lambda x: x * 0.5)
+BOTH = [device_function(each) for each in (lambda x: x + 1, lambda x: x - 1)]
+
+
+def test_a_device_function_may_be_a_lambda():
+    assert np.array_equal(applied(HALVED, X), X * 0.5)
+    assert (HALVED.__name__, len(HALVED.digest)) == ("lambda", 8)
+
+
+def test_a_lambda_of_a_kernel_is_the_only_one_of_its_line_and_captures_nothing():
+    factor = 2.0
+    for wrong in (BOTH[0], device_function(lambda x: x * factor)):
+        with pytest.raises(KernelError, match=r"the only one of its line.*\n.*lambda x: .*\n.*write it with def"):
+            applied(wrong, X)
 
 
 def test_source_must_be_in_a_file():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType
@@ -63,10 +64,10 @@ class _Function:
     """Base of kernels and device functions: a Python function, its name, its compiled and interpreted forms."""
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
-        if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
+        if not isinstance(function, FunctionType):
             raise KernelError(f"a kernel must be a function written with def, got {function!r}")
         self.function = function
-        self.__name__ = name or function.__name__
+        self.__name__ = name or function.__name__.strip("<>")
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
         self.__wrapped__ = function
@@ -92,6 +93,8 @@ class Kernel(_Function):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
+        if _is_lambda(function):
+            raise KernelError(f"a kernel must be a function written with def, got {function!r}")
         parameters = inspect.signature(function).parameters.values()
         self.parameters = tuple(entry.name for entry in parameters)
         #: names of the parameters that are constants of the compilation
@@ -142,6 +145,8 @@ def device_function(*, name: str | None = None) -> Callable[[Callable[..., Any]]
 def device_function(function: Any = None, name: str | None = None) -> Any:
     """Mark a function that kernels may call; `name` is what profilers show instead of the function's own name.
 
+    A lambda has to be the only one of its line, and to name no variables of a function around it.
+
     >>> @device_function
     ... def square(x):
     ...     return x * x
@@ -161,20 +166,48 @@ def _captured_text(cell: CellType) -> str:
     return f"{value.__name__}_{value.digest}" if isinstance(value, DeviceFunction) else repr(value)
 
 
+def _is_lambda(function: Callable[..., Any]) -> bool:
+    return function.__code__.co_name == "<lambda>"  # an operator has given it a name of its own
+
+
 def source_of(function: Callable[..., Any]) -> str:
-    """The function's text without indentation.
+    """The function's text without indentation; a lambda's as a definition on one line.
 
     Raises:
         KernelError: the text cannot be found (a function typed at a prompt or made by exec).
     """
     try:
-        return textwrap.dedent(inspect.getsource(function))
+        text = textwrap.dedent(inspect.getsource(function))
+        return _definition(function, text) if _is_lambda(function) else text
     except (OSError, TypeError) as error:
         raise KernelError(
             f"{function.__name__}: the source of a kernel function must be in a file",
             f"{error}",
             remedy="define it in a module, not at a prompt",
         ) from error
+
+
+def _definition(function: Callable[..., Any], text: str) -> str:
+    """What Triton reads of a lambda that is an argument in a line of its own: `def _(x): return libdevice.sin(x)`."""
+    try:
+        (found,) = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Lambda)]
+    except (SyntaxError, ValueError):
+        found = None
+    if found is None or function.__closure__:
+        raise KernelError(
+            f"{function.__name__}: a kernel's lambda must be the only one of its line and name no local variables",
+            text.strip(),
+            remedy="write it with def",
+        )
+    return f"def _({ast.unparse(found.args)}): return {ast.unparse(found.body)}\n"
+
+
+def _defined(function: Callable[..., Any]) -> CodeType:
+    """The code of a lambda's definition, in a file of that line alone where Triton finds the text."""
+    text, code = source_of(function), function.__code__
+    path = f"{code.co_filename}:{code.co_firstlineno}"
+    linecache.cache[path] = (len(text), None, [text], path)
+    return next(each for each in compile(text, path, "exec").co_consts if isinstance(each, CodeType))
 
 
 def names_in(code: CodeType) -> Iterator[str]:
@@ -213,7 +246,8 @@ def _resolved_defaults(function: Any, resolve: Callable[[Any], Any]) -> tuple[tu
 def rebuild(function: Any, name: str, extra: dict[str, Any], resolve: Callable[[Any], Any]) -> FunctionType:
     """A copy of `function` with private globals and the name `name`, for the compiler."""
     cells = tuple(CellType(value) for value in _resolved_cells(function, resolve))
-    copy = FunctionType(function.__code__, private_globals(function, extra, resolve), name, None, cells)
+    code = _defined(function) if _is_lambda(function) else function.__code__
+    copy = FunctionType(code, private_globals(function, extra, resolve), name, None, cells)
     copy.__defaults__, copy.__kwdefaults__ = _resolved_defaults(function, resolve)
     copy.__annotations__, copy.__doc__ = dict(function.__annotations__), function.__doc__
     copy.__module__, copy.__qualname__ = function.__module__, name

@@ -48,11 +48,7 @@ def relu(x):
 
 
 _ZEROS = np.zeros(1 << 14, np.float32)
-
-
-@relu.kernel
-def _(x):
-    return tl.where(x < 0, 0, x)
+relu.kernel(lambda x: tl.where(x < 0, 0, x))
 
 
 @elementwise(FLOATING, methods=())
@@ -64,11 +60,7 @@ def relu_gradient(grad, result):
 relu.gradient(lambda grad, out: relu_gradient.method(grad, out))
 relu_gradient.gradients(grad=lambda again, result: relu_gradient.method(again, result))
 relu_gradient.constant = ("result",)
-
-
-@relu_gradient.kernel
-def _(grad, result):
-    return tl.where(result <= 0, 0.0, grad)
+relu_gradient.kernel(lambda grad, result: tl.where(result <= 0, 0.0, grad))
 
 
 @elementwise(SHAPED, methods=())
@@ -79,9 +71,7 @@ def leaky_relu(x, *, negative_slope=0.01):
     return np.maximum(x, scaled) if 0 < negative_slope <= 1 else np.where(x > 0, x, scaled)
 
 
-@leaky_relu.kernel
-def _(x, negative_slope):
-    return tl.where(x > 0, x, x * negative_slope)
+leaky_relu.kernel(lambda x, negative_slope: tl.where(x > 0, x, x * negative_slope))
 
 
 @elementwise(SHAPED, methods=())
@@ -96,11 +86,7 @@ leaky_relu_gradient.gradients(
     slope=lambda again, grad, x: where(x > 0, 0, again * grad),
 )
 leaky_relu_gradient.constant = ("x",)
-
-
-@leaky_relu_gradient.kernel
-def _(grad, x, slope):
-    return tl.where(x > 0, grad, grad * slope)
+leaky_relu_gradient.kernel(lambda grad, x, slope: tl.where(x > 0, grad, grad * slope))
 
 
 @elementwise(SHAPED, methods=())
@@ -117,9 +103,7 @@ def elu(x, *, alpha=1.0, scale=1.0, input_scale=1.0):
     return out
 
 
-@elu.kernel
-def _(x, alpha, scale, input_scale):
-    return scale * tl.where(x >= 0, x, alpha * libdevice.expm1(x * input_scale))
+elu.kernel(lambda x, alpha, scale, input_scale: scale * tl.where(x >= 0, x, alpha * libdevice.expm1(x * input_scale)))
 
 
 @elementwise(SHAPED, methods=())
@@ -166,9 +150,7 @@ def _one_more_than_exp(x):
     return out
 
 
-@sigmoid.kernel
-def _(x):
-    return quotient(1.0, 1.0 + libdevice.exp(-x))
+sigmoid.kernel(lambda x: quotient(1.0, 1.0 + libdevice.exp(-x)))
 
 
 @elementwise(FLOATING, methods=())
@@ -182,11 +164,7 @@ sigmoid_gradient.gradients(
     grad=lambda again, result: again * (result * (1 - result)),
     result=lambda again, grad, result: again * grad * (1 - 2 * result),
 )
-
-
-@sigmoid_gradient.kernel
-def _(grad, result):
-    return grad * (result * (1.0 - result))
+sigmoid_gradient.kernel(lambda grad, result: grad * (result * (1.0 - result)))
 
 
 @elementwise(FLOATING, methods=())
@@ -196,9 +174,7 @@ def silu(x):
     return np.divide(x, out, out=out)
 
 
-@silu.kernel
-def _(x):
-    return quotient(x, 1.0 + libdevice.exp(-x))
+silu.kernel(lambda x: quotient(x, 1.0 + libdevice.exp(-x)))
 
 
 @elementwise(FLOATING, methods=())
@@ -287,14 +263,8 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return out
 
 
-@gelu.kernel
-def _(x):
-    return 0.5 * x * libdevice.erfc(x * -0.7071067811865476)
-
-
-@gelu.half_kernel
-def _gelu_of_halves(x):
-    return libdevice.fast_dividef(x, normal_reciprocal_of_halves(x))
+gelu.kernel(lambda x: 0.5 * x * libdevice.erfc(x * -0.7071067811865476))
+gelu.half_kernel(lambda x: libdevice.fast_dividef(x, normal_reciprocal_of_halves(x)))
 
 
 @elementwise(FLOATING, methods=())
@@ -353,11 +323,7 @@ def gelu_tanh(x):
 
 
 gelu_tanh.node = "gelu"
-
-
-@gelu_tanh.kernel
-def _(x):
-    return 0.5 * x * (1 + libdevice.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+gelu_tanh.kernel(lambda x: 0.5 * x * (1 + libdevice.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
 
 
 @elementwise(FLOATING, methods=())

@@ -39,15 +39,7 @@ def zeros(grad: Any) -> Any:
 
 add = elementwise(ANY, np.add, "x + y.", methods=["__add__"])
 add.gradients(x=lambda grad: grad, y=lambda grad: grad)
-
-
-@add.kernel
-def _(x, y):
-    if x.dtype == tl.int1:
-        return x | y
-    else:
-        return x + y
-
+add.kernel(lambda x, y: x | y if x.dtype == tl.int1 else x + y)
 
 sub = elementwise(
     NoBooleans("difference", "Subtraction, the `-` operator, with a bool tensor is not supported."),
@@ -57,30 +49,16 @@ sub = elementwise(
     methods=["__sub__"],
 )
 sub.gradients(x=lambda grad: grad, y=lambda grad: -grad)
-
-
-@sub.kernel
-def _(x, y):
-    return x - y
-
+sub.kernel(lambda x, y: x - y)
 
 mul = elementwise(
     Rule("any", unrounded=BOTH),
     np.multiply,
     "Multiplies x and y element by element.",
-    name="mul",
     methods=["__mul__", "mul", "multiply"],
 )
 mul.gradients(x=lambda grad, y: grad * y, y=lambda grad, x: grad * x)
-
-
-@mul.kernel
-def _(x, y):
-    if x.dtype == tl.int1:
-        return x & y
-    else:
-        return x * y
-
+mul.kernel(lambda x, y: x & y if x.dtype == tl.int1 else x * y)
 
 div = elementwise(
     Rule("float", floating=True, unrounded=BOTH),
@@ -91,11 +69,7 @@ div = elementwise(
 )
 # of the operands, as PyTorch's: the quotient may be changed in place afterwards
 div.gradients(x=lambda grad, y: grad / y, y=lambda grad, x, y: -grad * (x / y / y))
-
-
-@div.kernel
-def _(x, y):
-    return quotient(x, y)
+div.kernel(lambda x, y: quotient(x, y))
 
 
 def dtype_of(*operands: Any) -> np.dtype:
@@ -118,14 +92,7 @@ def add_scaled(x, y, *, alpha=1):
 
 add_scaled.node = "add"
 add_scaled.gradients(x=lambda grad: grad, y=lambda grad, alpha: grad * alpha)
-
-
-@add_scaled.kernel
-def _(x, y, alpha):
-    if x.dtype == tl.int1:
-        return x | (y & (alpha != 0))
-    else:
-        return x + y * alpha
+add_scaled.kernel(lambda x, y, alpha: x | (y & (alpha != 0)) if x.dtype == tl.int1 else x + y * alpha)
 
 
 def _factor(grad, value):
@@ -144,11 +111,7 @@ addcmul.gradients(
     tensor1=lambda grad, tensor2, value: grad * tensor2 * _factor(grad, value),
     tensor2=lambda grad, tensor1, value: grad * tensor1 * _factor(grad, value),
 )
-
-
-@addcmul.kernel
-def _(x, tensor1, tensor2, value):
-    return x + value * tensor1 * tensor2
+addcmul.kernel(lambda x, tensor1, tensor2, value: x + value * tensor1 * tensor2)
 
 
 class Ratio(Rule):
@@ -175,11 +138,7 @@ addcdiv.gradients(
     tensor1=lambda grad, tensor2, value: grad * _factor(grad, value) / tensor2,
     tensor2=lambda grad, tensor1, tensor2, value: -grad * _factor(grad, value) * tensor1 / tensor2.square(),
 )
-
-
-@addcdiv.kernel
-def _(x, tensor1, tensor2, value):
-    return x + quotient(value * tensor1, tensor2)
+addcdiv.kernel(lambda x, tensor1, tensor2, value: x + quotient(value * tensor1, tensor2))
 
 
 class Interpolation(Rule):
@@ -227,17 +186,11 @@ neg = elementwise(
     NoBooleans("negation", "Negation, the `-` operator, on a bool tensor is not supported."),
     np.negative,
     "The negative of each element: -x.",
-    name="neg",
     methods=["__neg__", "neg", "negative"],
 )
 neg.gradient(lambda grad: -grad)
 neg.linear = "first"
-
-
-@neg.kernel
-def _(x):
-    return -x
-
+neg.kernel(lambda x: -x)
 
 square = elementwise(
     Square("square", dtypes.INTEGER),
@@ -248,11 +201,7 @@ square = elementwise(
 )
 square.node = "pow"
 square.gradient(lambda grad, x: grad * (2 * x))
-
-
-@square.kernel
-def _(x):
-    return x * x
+square.kernel(lambda x: x * x)
 
 
 @elementwise(FLOAT, autocast={"cuda": "float32"})
@@ -262,11 +211,7 @@ def reciprocal(x):
 
 
 reciprocal.gradient(lambda grad, out: -grad * out * out)
-
-
-@reciprocal.kernel
-def _(x):
-    return quotient(1.0, x)
+reciprocal.kernel(lambda x: quotient(1.0, x))
 
 
 @method("__rtruediv__")
@@ -288,11 +233,7 @@ def conj(x):
 
 
 conj.gradient(lambda grad: conj(grad))
-
-
-@conj.kernel
-def _(x):
-    return x
+conj.kernel(lambda x: x)
 
 
 @elementwise(ANY, methods=())
@@ -305,11 +246,7 @@ copy.node = "clone"
 copy.linear = "first"
 copy.whole = True
 copy.gradient(lambda grad: grad)
-
-
-@copy.kernel
-def _(x):
-    return x
+copy.kernel(lambda x: x)
 
 
 @elementwise(CHOSEN, kinds={"condition": dtypes.bool_}, methods=())
@@ -321,11 +258,7 @@ def where(condition, x, y):
 where.gradients(
     x=lambda grad, condition: where(condition, grad, 0), y=lambda grad, condition: where(condition, 0, grad)
 )
-
-
-@where.kernel
-def _(condition, x, y):
-    return tl.where(condition, x, y)
+where.kernel(lambda condition, x, y: tl.where(condition, x, y))
 
 
 # ---- complex numbers -----------------------------------------------------------------------------------------------
@@ -367,34 +300,12 @@ def _(xr, xi):
     return complex_mul(xr, xi, xr, xi)
 
 
-@add.complex_kernel
-def _(xr, xi, yr, yi):
-    return xr + yr, xi + yi
-
-
-@sub.complex_kernel
-def _(xr, xi, yr, yi):
-    return xr - yr, xi - yi
-
-
-@neg.complex_kernel
-def _(xr, xi):
-    return -xr, -xi
-
-
-@copy.complex_kernel
-def _(xr, xi):
-    return xr, xi
-
-
-@conj.complex_kernel
-def _(xr, xi):
-    return xr, -xi
-
-
-@where.complex_kernel
-def _(condition, xr, xi, yr, yi):
-    return tl.where(condition, xr, yr), tl.where(condition, xi, yi)
+add.complex_kernel(lambda xr, xi, yr, yi: (xr + yr, xi + yi))
+sub.complex_kernel(lambda xr, xi, yr, yi: (xr - yr, xi - yi))
+neg.complex_kernel(lambda xr, xi: (-xr, -xi))
+copy.complex_kernel(lambda xr, xi: (xr, xi))
+conj.complex_kernel(lambda xr, xi: (xr, -xi))
+where.complex_kernel(lambda condition, xr, xi, yr, yi: (tl.where(condition, xr, yr), tl.where(condition, xi, yi)))
 
 
 @add_scaled.complex_kernel

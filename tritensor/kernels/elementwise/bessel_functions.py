@@ -146,14 +146,8 @@ def _wave(x, turn, PP: tl.constexpr, PQ: tl.constexpr, QP: tl.constexpr, QQ: tl.
     return (size * cosine - rest * sine) * scale, (size * sine + rest * cosine) * scale
 
 
-@device_function
-def _wave0(x):
-    return _wave(x, 0.7853981633974483, J0_PP, J0_PQ, J0_QP, J0_QQ)
-
-
-@device_function
-def _wave1(x):
-    return _wave(x, 2.356194490192345, J1_PP, J1_PQ, J1_QP, J1_QQ)
+_wave0 = device_function(lambda x: _wave(x, 0.7853981633974483, J0_PP, J0_PQ, J0_QP, J0_QQ))
+_wave1 = device_function(lambda x: _wave(x, 2.356194490192345, J1_PP, J1_PQ, J1_QP, J1_QQ))
 
 
 @device_function

@@ -16,131 +16,58 @@ if TYPE_CHECKING:
 
 BITS = Rule("bits", dtypes.INTEGER, dtypes.INTEGER)
 
-eq = elementwise(COMPARISON, np.equal, "Compares element by element: x == y.", name="eq", methods=["__eq__", "eq"])
-
-
-@eq.kernel
-def _(x, y):
-    return x == y
-
+eq = elementwise(COMPARISON, np.equal, "Compares element by element: x == y.", methods=["__eq__", "eq"])
+eq.kernel(lambda x, y: x == y)
 
 ne = elementwise(
-    COMPARISON, np.not_equal, "Compares element by element: x != y.", name="ne", methods=["__ne__", "ne", "not_equal"]
+    COMPARISON, np.not_equal, "Compares element by element: x != y.", methods=["__ne__", "ne", "not_equal"]
 )
+ne.kernel(lambda x, y: x != y)
 
+lt = elementwise(ORDER, np.less, "Compares element by element: x < y.", methods=["__lt__", "lt", "less"])
+lt.kernel(lambda x, y: x < y)
 
-@ne.kernel
-def _(x, y):
-    return x != y
+le = elementwise(ORDER, np.less_equal, "Compares element by element: x <= y.", methods=["__le__", "le", "less_equal"])
+le.kernel(lambda x, y: x <= y)
 
-
-lt = elementwise(ORDER, np.less, "Compares element by element: x < y.", name="lt", methods=["__lt__", "lt", "less"])
-
-
-@lt.kernel
-def _(x, y):
-    return x < y
-
-
-le = elementwise(
-    ORDER, np.less_equal, "Compares element by element: x <= y.", name="le", methods=["__le__", "le", "less_equal"]
-)
-
-
-@le.kernel
-def _(x, y):
-    return x <= y
-
-
-gt = elementwise(
-    ORDER, np.greater, "Compares element by element: x > y.", name="gt", methods=["__gt__", "gt", "greater"]
-)
-
-
-@gt.kernel
-def _(x, y):
-    return x > y
-
+gt = elementwise(ORDER, np.greater, "Compares element by element: x > y.", methods=["__gt__", "gt", "greater"])
+gt.kernel(lambda x, y: x > y)
 
 ge = elementwise(
-    ORDER,
-    np.greater_equal,
-    "Compares element by element: x >= y.",
-    name="ge",
-    methods=["__ge__", "ge", "greater_equal"],
+    ORDER, np.greater_equal, "Compares element by element: x >= y.", methods=["__ge__", "ge", "greater_equal"]
 )
-
-
-@ge.kernel
-def _(x, y):
-    return x >= y
-
+ge.kernel(lambda x, y: x >= y)
 
 logical_and = elementwise(LOGIC, np.logical_and, "The logical AND: True where x and y both differ from 0.")
-
-
-@logical_and.kernel
-def _(x, y):
-    return (x != 0) & (y != 0)
-
+logical_and.kernel(lambda x, y: (x != 0) & (y != 0))
 
 logical_or = elementwise(LOGIC, np.logical_or, "The logical OR: True where x or y differs from 0.")
-
-
-@logical_or.kernel
-def _(x, y):
-    return (x != 0) | (y != 0)
-
+logical_or.kernel(lambda x, y: (x != 0) | (y != 0))
 
 logical_xor = elementwise(
     LOGIC, np.logical_xor, "The logical XOR: True where one of x and y differs from 0, and one does not."
 )
-
-
-@logical_xor.kernel
-def _(x, y):
-    return (x != 0) != (y != 0)
-
+logical_xor.kernel(lambda x, y: (x != 0) != (y != 0))
 
 logical_not = elementwise(
     LOGIC, np.logical_not, "The logical NOT: True where x is 0.", in_place=True, in_place_functions=()
 )
-
-
-@logical_not.kernel
-def _(x):
-    return x == 0
-
+logical_not.kernel(lambda x: x == 0)
 
 bitwise_and = elementwise(
     INTEGRAL, np.bitwise_and, "The bitwise AND: the bits that x and y both have.", methods=["__and__", "bitwise_and"]
 )
-
-
-@bitwise_and.kernel
-def _(x, y):
-    return x & y
-
+bitwise_and.kernel(lambda x, y: x & y)
 
 bitwise_or = elementwise(
     INTEGRAL, np.bitwise_or, "The bitwise OR: the bits that x or y has.", methods=["__or__", "bitwise_or"]
 )
-
-
-@bitwise_or.kernel
-def _(x, y):
-    return x | y
-
+bitwise_or.kernel(lambda x, y: x | y)
 
 bitwise_xor = elementwise(
     INTEGRAL, np.bitwise_xor, "The bitwise XOR: the bits that one of x and y has.", methods=["__xor__", "bitwise_xor"]
 )
-
-
-@bitwise_xor.kernel
-def _(x, y):
-    return x ^ y
-
+bitwise_xor.kernel(lambda x, y: x ^ y)
 
 bitwise_not = elementwise(
     INTEGRAL,
@@ -161,11 +88,7 @@ def _(x):
 
 # A shift by a negative number, or by at least as many bits as the dtype has, keeps only the sign.
 bitwise_left_shift = elementwise(
-    BITS,
-    np.left_shift,
-    "The bits of x, moved up by y places.",
-    name="bitwise_left_shift",
-    methods=["__lshift__", "bitwise_left_shift"],
+    BITS, np.left_shift, "The bits of x, moved up by y places.", methods=["__lshift__", "bitwise_left_shift"]
 )
 
 
@@ -179,7 +102,6 @@ bitwise_right_shift = elementwise(
     BITS,
     np.right_shift,
     "The bits of x, moved down by y places; the sign stays.",
-    name="bitwise_right_shift",
     methods=["__rshift__", "bitwise_right_shift"],
 )
 
@@ -199,31 +121,9 @@ def truth(xr, xi):
     return (xr != 0) | (xi != 0)
 
 
-@eq.complex_kernel
-def _(xr, xi, yr, yi):
-    return (xr == yr) & (xi == yi)
-
-
-@ne.complex_kernel
-def _(xr, xi, yr, yi):
-    return (xr != yr) | (xi != yi)
-
-
-@logical_and.complex_kernel
-def _(xr, xi, yr, yi):
-    return truth(xr, xi) & truth(yr, yi)
-
-
-@logical_or.complex_kernel
-def _(xr, xi, yr, yi):
-    return truth(xr, xi) | truth(yr, yi)
-
-
-@logical_xor.complex_kernel
-def _(xr, xi, yr, yi):
-    return truth(xr, xi) != truth(yr, yi)
-
-
-@logical_not.complex_kernel
-def _(xr, xi):
-    return (xr == 0) & (xi == 0)
+eq.complex_kernel(lambda xr, xi, yr, yi: (xr == yr) & (xi == yi))
+ne.complex_kernel(lambda xr, xi, yr, yi: (xr != yr) | (xi != yi))
+logical_and.complex_kernel(lambda xr, xi, yr, yi: truth(xr, xi) & truth(yr, yi))
+logical_or.complex_kernel(lambda xr, xi, yr, yi: truth(xr, xi) | truth(yr, yi))
+logical_xor.complex_kernel(lambda xr, xi, yr, yi: truth(xr, xi) != truth(yr, yi))
+logical_not.complex_kernel(lambda xr, xi: (xr == 0) & (xi == 0))

@@ -101,15 +101,7 @@ def _(x, y):
 
 fmod = elementwise(REMAINDER, np.fmod, "The remainder of x divided by y, with the sign of x (C's fmod).")
 fmod.gradients(x=lambda grad: grad, y=lambda grad, x, y: -grad * trunc_divide(x, y))
-
-
-@fmod.kernel
-def _(x, y):
-    if x.dtype.is_floating():
-        return libdevice.fmod(x, y)
-    else:
-        return x % tl.where(y == 0, y + 1, y)
-
+fmod.kernel(lambda x, y: libdevice.fmod(x, y) if x.dtype.is_floating() else x % tl.where(y == 0, y + 1, y))
 
 for _operator in (floor_divide, trunc_divide, remainder, fmod):
     _operator.gradient_domain = {"x": (2.1, 2.9), "y": (1.0, 1.02)}  # x / y is between 2 and 3, away from the jumps

@@ -165,11 +165,7 @@ def erf(x):
 
 
 erf.gradient(lambda grad, x: grad * (x * x).neg().exp() * (2 / math.sqrt(math.pi)))
-
-
-@erf.kernel
-def _(x):
-    return libdevice.erf(x)
+erf.kernel(lambda x: libdevice.erf(x))
 
 
 @elementwise(REAL_FLOAT)
@@ -179,8 +175,4 @@ def erfc(x):
 
 
 erfc.gradient(lambda grad, x: grad * (x * x).neg().exp() * (-2 / math.sqrt(math.pi)))
-
-
-@erfc.kernel
-def _(x):
-    return libdevice.erfc(x)
+erfc.kernel(lambda x: libdevice.erfc(x))

@@ -27,11 +27,7 @@ def squared_error(x, y):
 
 squared_error.node = "mse_loss"
 squared_error.gradients(x=lambda grad, x, y: grad * (x - y) * 2, y=lambda grad, x, y: grad * (y - x) * 2)
-
-
-@squared_error.kernel
-def _(x, y):
-    return (x - y) * (x - y)
+squared_error.kernel(lambda x, y: (x - y) * (x - y))
 
 
 @elementwise(FLOATING, methods=())
@@ -42,11 +38,7 @@ def absolute_error(x, y):
 
 absolute_error.node = "abs"
 absolute_error.gradients(x=lambda grad, x, y: grad * (x - y).sign(), y=lambda grad, x, y: grad * (y - x).sign())
-
-
-@absolute_error.kernel
-def _(x, y):
-    return tl.abs(x - y)
+absolute_error.kernel(lambda x, y: tl.abs(x - y))
 
 
 @elementwise(FLOATING, methods=())
@@ -57,11 +49,7 @@ def logit_error(x, y):
 
 logit_error.node = "binary_cross_entropy_with_logits"
 logit_error.gradients(x=lambda grad, x, y: grad * (x.sigmoid() - y), y=lambda grad, x: -grad * x)
-
-
-@logit_error.kernel
-def _(x, y):
-    return tl.maximum(x, 0.0) - x * y + libdevice.log1p(libdevice.exp(-tl.abs(x)))
+logit_error.kernel(lambda x, y: tl.maximum(x, 0.0) - x * y + libdevice.log1p(libdevice.exp(-tl.abs(x))))
 
 
 @elementwise(FLOATING, methods=())
@@ -155,8 +143,4 @@ def divergence(x, y):
 
 divergence.domain = {"y": (0.05, 2.0)}
 divergence.gradients(x=lambda grad, y: -grad * y, y=lambda grad, x, y: grad * (y.log() + 1 - x))
-
-
-@divergence.kernel
-def _(x, y):
-    return tl.where(y == 0, 0.0, y * libdevice.log(y)) - y * x
+divergence.kernel(lambda x, y: tl.where(y == 0, 0.0, y * libdevice.log(y)) - y * x)

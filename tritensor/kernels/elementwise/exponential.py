@@ -23,66 +23,31 @@ if TYPE_CHECKING:
 
 exp = elementwise(FLOAT, np.exp, "The exponential of each element: e to the power x.", autocast={"cuda": "float32"})
 exp.gradient(lambda grad, out: grad * out)
-
-
-@exp.kernel
-def _(x):
-    return libdevice.exp(x)
-
+exp.kernel(lambda x: libdevice.exp(x))
 
 exp2 = elementwise(FLOAT, np.exp2, "2 to the power x.")
 exp2.gradient(lambda grad, out: grad * out * math.log(2))
-
-
-@exp2.kernel
-def _(x):
-    return libdevice.exp2(x)
-
+exp2.kernel(lambda x: libdevice.exp2(x))
 
 expm1 = elementwise(FLOAT, np.expm1, "exp(x) - 1, exact near 0.", autocast={"cuda": "float32"})
 expm1.gradient(lambda grad, out: grad * (out + 1))
-
-
-@expm1.kernel
-def _(x):
-    return libdevice.expm1(x)
-
+expm1.kernel(lambda x: libdevice.expm1(x))
 
 log = elementwise(FLOAT, np.log, "The natural logarithm of x.", autocast={"cuda": "float32"})
 log.gradient(lambda grad, x: grad / x)
-
-
-@log.kernel
-def _(x):
-    return libdevice.log(x)
-
+log.kernel(lambda x: libdevice.log(x))
 
 log2 = elementwise(FLOAT, np.log2, "The logarithm of x to base 2.", autocast={"cuda": "float32"})
 log2.gradient(lambda grad, x: grad / (x * math.log(2)))
-
-
-@log2.kernel
-def _(x):
-    return libdevice.log2(x)
-
+log2.kernel(lambda x: libdevice.log2(x))
 
 log10 = elementwise(FLOAT, np.log10, "The logarithm of x to base 10.", autocast={"cuda": "float32"})
 log10.gradient(lambda grad, x: grad / (x * math.log(10)))
-
-
-@log10.kernel
-def _(x):
-    return libdevice.log10(x)
-
+log10.kernel(lambda x: libdevice.log10(x))
 
 log1p = elementwise(FLOAT, np.log1p, "The natural logarithm of 1 + x, exact near 0.", autocast={"cuda": "float32"})
 log1p.gradient(lambda grad, x: grad / (x + 1))
-
-
-@log1p.kernel
-def _(x):
-    return libdevice.log1p(x)
-
+log1p.kernel(lambda x: libdevice.log1p(x))
 
 logaddexp = elementwise(
     REAL_FLOAT, np.logaddexp, "The logarithm of the sum of exponentials: log(exp(x) + exp(y)), without overflow."
@@ -99,11 +64,7 @@ def _(x, y):
 
 sqrt = elementwise(FLOAT, np.sqrt, "The square root of x.")
 sqrt.gradient(lambda grad, out: grad / (2 * out))
-
-
-@sqrt.kernel
-def _(x):
-    return root(x)
+sqrt.kernel(lambda x: root(x))
 
 
 @elementwise(FLOAT, autocast={"cuda": "float32"})
@@ -113,12 +74,7 @@ def rsqrt(x):
 
 
 rsqrt.gradient(lambda grad, out: -0.5 * grad * out * out * out)
-
-
-@rsqrt.kernel
-def _(x):
-    return libdevice.rsqrt(x)
-
+rsqrt.kernel(lambda x: libdevice.rsqrt(x))
 
 for _operator in (log, log2, log10, sqrt, rsqrt):
     _operator.domain = (0, 50)
@@ -143,9 +99,7 @@ def complex_exp(xr, xi):
     return re, tl.where(xi == 0, xi, im)
 
 
-@exp2.complex_kernel
-def _(xr, xi):
-    return complex_exp(xr * 0.6931471805599453, xi * 0.6931471805599453)
+exp2.complex_kernel(lambda xr, xi: complex_exp(xr * 0.6931471805599453, xi * 0.6931471805599453))
 
 
 @expm1.complex_kernel
@@ -177,9 +131,7 @@ def _(xr, xi):
     return re * 0.4342944819032518, im * 0.4342944819032518
 
 
-@log1p.complex_kernel
-def _(xr, xi):
-    return complex_log(1 + xr, xi)
+log1p.complex_kernel(lambda xr, xi: complex_log(1 + xr, xi))
 
 
 @sqrt.complex_kernel

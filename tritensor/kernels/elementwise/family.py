@@ -236,7 +236,7 @@ def elementwise(
         rule: the dtype rule (`tritensor.operators.rules`: ANY, FLOAT, COMPARISON, ...).
         reference: a ufunc; leave it out to decorate a function.
         doc: the docstring, where the reference is a ufunc.
-        name, inputs, outputs: names to use in place of the function's own.
+        name, inputs, outputs: names to use in place of the function's own, or of a ufunc's first method.
         methods: the names of the Tensor methods and of the public functions; the operator's name by default. Names of
             Python's syntax (`__add__`) are only methods, and add `__radd__` and `__iadd__` too.
         kinds: inputs and outputs with a fixed dtype, to which the rule does not apply: `where`'s condition is boolean.
@@ -249,24 +249,13 @@ def elementwise(
         autocast: what autocast casts the inputs to, by the type of device; None for nothing.
     """
     if reference is None:
-        return functools.partial(
-            elementwise,
-            rule,
-            doc=doc,
-            name=name,
-            inputs=inputs,
-            outputs=outputs,
-            methods=methods,
-            kinds=kinds,
-            function=function,
-            in_place=in_place,
-            in_place_functions=in_place_functions,
-            out=out,
-            autocast=autocast,
-        )
-    if isinstance(reference, np.ufunc) and inputs is None:
-        inputs = ("x", "y")[: reference.nin]
-    operator = Elementwise(name or reference.__name__, reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
+        options = {key: value for key, value in locals().items() if key not in ("rule", "reference")}
+        return functools.partial(elementwise, rule, **options)
+    named = [reference.__name__]
+    if isinstance(reference, np.ufunc):
+        inputs = inputs or ("x", "y")[: reference.nin]
+        named = [method for method in methods or () if not method.startswith("__")] or named
+    operator = Elementwise(name or named[0], reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
     operator.__doc__ = doc or operator.__doc__
     if autocast is not None:
         operator.autocasts(**autocast)

@@ -101,19 +101,9 @@ def elementwise_kernel(
                 outs, ins, scalars, out_strides, in_strides, shape, index, None, BODY, OUT_DTYPES, COMPUTE, RANK
             )
         else:
+            mask = index < count
             compute_block(
-                outs,
-                ins,
-                scalars,
-                out_strides,
-                in_strides,
-                shape,
-                index,
-                index < count,
-                BODY,
-                OUT_DTYPES,
-                COMPUTE,
-                RANK,
+                outs, ins, scalars, out_strides, in_strides, shape, index, mask, BODY, OUT_DTYPES, COMPUTE, RANK
             )
     else:
         compute_block(

@@ -52,6 +52,4 @@ def lgamma(x):
     return in_pieces(lgamma_array, x).astype(x.dtype, copy=False)
 
 
-@lgamma.kernel
-def _(x):
-    return libdevice.lgamma(x)
+lgamma.kernel(lambda x: libdevice.lgamma(x))

@@ -23,16 +23,11 @@ abs = elementwise(
     Magnitude("magnitude", dtypes.INTEGER),
     np.absolute,
     "The absolute value of each element; of a complex number its magnitude.",
-    name="abs",
     methods=["__abs__", "abs", "absolute"],
     in_place_functions=["abs_"],
 )
 abs.gradient(lambda grad, x: grad * x.sgn())
-
-
-@abs.kernel
-def _(x):
-    return tl.abs(x)
+abs.kernel(lambda x: tl.abs(x))
 
 
 class RealSigns(Rule):
@@ -93,19 +88,11 @@ def signs(x):
         return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
 
 
-@sgn.kernel
-def _(x):
-    return signs(x)
+sgn.kernel(lambda x: signs(x))
 
+sign.kernel(lambda x: signs(x))
 
-@sign.kernel
-def _(x):
-    return signs(x)
-
-
-@abs.complex_kernel
-def _(xr, xi):
-    return libdevice.hypot(xr, xi)
+abs.complex_kernel(lambda xr, xi: libdevice.hypot(xr, xi))
 
 
 @sgn.complex_kernel

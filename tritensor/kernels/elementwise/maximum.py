@@ -34,46 +34,26 @@ maximum.gradients(
     x=lambda grad, x, y: where(x == y, grad / 2, where(x < y, 0, grad)),
     y=lambda grad, x, y: where(x == y, grad / 2, where(y < x, 0, grad)),
 )
-
-
-@maximum.kernel
-def _(x, y):
-    return larger(x, y)
-
+maximum.kernel(lambda x, y: larger(x, y))
 
 minimum = elementwise(REAL, np.minimum, "The elementwise minimum of x and y; NaN if either is.")
 minimum.gradients(
     x=lambda grad, x, y: where(x == y, grad / 2, where(x > y, 0, grad)),
     y=lambda grad, x, y: where(x == y, grad / 2, where(y > x, 0, grad)),
 )
-
-
-@minimum.kernel
-def _(x, y):
-    return smaller(x, y)
-
+minimum.kernel(lambda x, y: smaller(x, y))
 
 fmax = elementwise(REAL, np.fmax, "The elementwise maximum of x and y; the other one where one is NaN.")
 fmax.gradients(
     x=lambda grad, x, y: where((x >= y) | (y != y), grad, 0), y=lambda grad, x, y: where((x >= y) | (y != y), 0, grad)
 )
-
-
-@fmax.kernel
-def _(x, y):
-    return tl.maximum(x, y)
-
+fmax.kernel(lambda x, y: tl.maximum(x, y))
 
 fmin = elementwise(REAL, np.fmin, "The elementwise minimum of x and y; the other one where one is NaN.")
 fmin.gradients(
     x=lambda grad, x, y: where((x <= y) | (y != y), grad, 0), y=lambda grad, x, y: where((x <= y) | (y != y), 0, grad)
 )
-
-
-@fmin.kernel
-def _(x, y):
-    return tl.minimum(x, y)
-
+fmin.kernel(lambda x, y: tl.minimum(x, y))
 
 clamp_min = elementwise(
     BOUNDED,
@@ -86,12 +66,7 @@ clamp_min = elementwise(
 )
 clamp_min.overload = of_tensors("min")
 clamp_min.gradients(x=lambda grad, x, min: where(x >= min, grad, 0), min=lambda grad, x, min: where(x < min, grad, 0))
-
-
-@clamp_min.kernel
-def _(x, min):
-    return larger(x, min)
-
+clamp_min.kernel(lambda x, min: larger(x, min))
 
 clamp_max = elementwise(
     BOUNDED,
@@ -104,11 +79,7 @@ clamp_max = elementwise(
 )
 clamp_max.overload = of_tensors("max")
 clamp_max.gradients(x=lambda grad, x, max: where(x <= max, grad, 0), max=lambda grad, x, max: where(x > max, grad, 0))
-
-
-@clamp_max.kernel
-def _(x, max):
-    return smaller(x, max)
+clamp_max.kernel(lambda x, max: smaller(x, max))
 
 
 @elementwise(BOUNDED, methods=())
@@ -123,11 +94,7 @@ clamp.gradients(
     min=lambda grad, x, min, max: where((x < min) & (min < max), grad, 0),
     max=lambda grad, x, min, max: where((x > max) | (max < min), grad, 0),
 )
-
-
-@clamp.kernel
-def _(x, min, max):
-    return smaller(larger(x, min), max)
+clamp.kernel(lambda x, min, max: smaller(larger(x, min), max))
 
 
 @elementwise(BOUNDED, methods=())
@@ -137,8 +104,4 @@ def hardtanh(x, min, max):
 
 
 hardtanh.gradients(x=lambda grad, x, min, max: where((x <= min) | (x >= max), 0, grad))
-
-
-@hardtanh.kernel
-def _(x, min, max):
-    return smaller(larger(x, min), max)
+hardtanh.kernel(lambda x, min, max: smaller(larger(x, min), max))

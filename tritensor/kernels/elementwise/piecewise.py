@@ -31,11 +31,7 @@ def hardshrink(x, at, *, low=-math.inf, high=0.5):
 
 
 hardshrink.gradients(x=lambda grad, at, low, high: hardshrink(grad, at, low=low, high=high))
-
-
-@hardshrink.kernel
-def _(x, at, low, high):
-    return tl.where((at >= low) & (at <= high), 0.0, x)
+hardshrink.kernel(lambda x, at, low, high: tl.where((at >= low) & (at <= high), 0.0, x))
 
 
 @elementwise(Rule("integer, real floating", dtypes.INTEGER, dtypes.FLOATING, held=("threshold", "value")), methods=())
@@ -46,11 +42,7 @@ def threshold(x, *, threshold, value):
 
 threshold.example = {"threshold": 1, "value": 2}
 threshold.gradient(lambda grad, x, threshold: hardshrink(grad, x, high=threshold))
-
-
-@threshold.kernel
-def _(x, threshold, value):
-    return tl.where(x <= threshold, value, x)
+threshold.kernel(lambda x, threshold, value: tl.where(x <= threshold, value, x))
 
 
 @elementwise(FLOATING, methods=())
@@ -63,11 +55,7 @@ def softshrink(x, *, lambd=0.5):
 
 
 softshrink.gradient(lambda grad, x, lambd: hardshrink(grad, x, low=-lambd, high=lambd))
-
-
-@softshrink.kernel
-def _(x, lambd):
-    return tl.where(x > lambd, x - lambd, tl.where(x < -lambd, x + lambd, x * 0.0))
+softshrink.kernel(lambda x, lambd: tl.where(x > lambd, x - lambd, tl.where(x < -lambd, x + lambd, x * 0.0)))
 
 
 @elementwise(FLOATING, methods=())
@@ -76,10 +64,7 @@ def hardsigmoid(x):
     return np.clip(x + 3, 0, 6) / 6
 
 
-@hardsigmoid.kernel
-def _(x):
-    return quotient(smaller(larger(x + 3.0, 0.0), 6.0), tl.zeros_like(x) + 6.0)
-
+hardsigmoid.kernel(lambda x: quotient(smaller(larger(x + 3.0, 0.0), 6.0), tl.zeros_like(x) + 6.0))
 
 _SIXTH = 0.1666666716337204  # PyTorch's, which is rounded to float32 in float64, too
 
@@ -93,11 +78,7 @@ def hardsigmoid_gradient(grad, x):
 hardsigmoid.gradient(lambda grad, x: hardsigmoid_gradient.method(grad, x))
 hardsigmoid_gradient.gradients(grad=lambda again, x: hardsigmoid_gradient.method(again, x))
 hardsigmoid_gradient.constant = ("x",)
-
-
-@hardsigmoid_gradient.kernel
-def _(grad, x):
-    return tl.where((x > -3.0) & (x < 3.0), grad * 0.1666666716337204, 0.0)
+hardsigmoid_gradient.kernel(lambda grad, x: tl.where((x > -3.0) & (x < 3.0), grad * 0.1666666716337204, 0.0))
 
 
 @elementwise(FLOATING, methods=())
@@ -109,9 +90,7 @@ def hardswish(x):
     return out
 
 
-@hardswish.kernel
-def _(x):
-    return quotient(x * smaller(larger(x + 3.0, 0.0), 6.0), tl.zeros_like(x) + 6.0)
+hardswish.kernel(lambda x: quotient(x * smaller(larger(x + 3.0, 0.0), 6.0), tl.zeros_like(x) + 6.0))
 
 
 @elementwise(FLOATING, methods=())
@@ -138,11 +117,7 @@ def prelu_kernel(x, weight):
     return select(x > 0, x, x * weight)
 
 
-@prelu_kernel.kernel
-def _(x, weight):
-    return tl.where(x > 0, x, x * weight)
-
-
+prelu_kernel.kernel(lambda x, weight: tl.where(x > 0, x, x * weight))
 prelu_kernel.gradients(
     x=lambda grad, x, weight: leaky_relu_gradient(grad, x, weight), weight=lambda grad, x: grad * x.clamp_max(0)
 )
@@ -158,8 +133,4 @@ glu.gradients(
     x=lambda grad, gate: glu(grad, gate),
     gate=lambda grad, x, gate: sigmoid_gradient(grad * x, sigmoid(gate)),
 )
-
-
-@glu.kernel
-def _(x, gate):
-    return quotient(x, 1.0 + libdevice.exp(-gate))
+glu.kernel(lambda x, gate: quotient(x, 1.0 + libdevice.exp(-gate)))

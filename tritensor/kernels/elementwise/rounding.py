@@ -32,38 +32,17 @@ def _whole(name: str, ufunc: np.ufunc, doc: str, methods: Sequence[str] | None =
 
 
 floor = _whole("floor", np.floor, "Rounds down: the largest integer that is not above x.")
-
-
-@floor.kernel
-def _(x):
-    return libdevice.floor(x) if x.dtype.is_floating() else x
-
+floor.kernel(lambda x: libdevice.floor(x) if x.dtype.is_floating() else x)
 
 ceil = _whole("ceil", np.ceil, "Rounds up: the smallest integer that is not below x.")
-
-
-@ceil.kernel
-def _(x):
-    return libdevice.ceil(x) if x.dtype.is_floating() else x
-
+ceil.kernel(lambda x: libdevice.ceil(x) if x.dtype.is_floating() else x)
 
 trunc = _whole("trunc", np.trunc, "Truncates toward zero: x without its fraction.", methods=["trunc", "fix"])
-
-
-@trunc.kernel
-def _(x):
-    return libdevice.trunc(x) if x.dtype.is_floating() else x
-
+trunc.kernel(lambda x: libdevice.trunc(x) if x.dtype.is_floating() else x)
 
 rint = _whole("rint", np.rint, "The integer nearest to x; of two, the even one.", methods=())
-
-
 rint.node = "round"
-
-
-@rint.kernel
-def _(x):
-    return libdevice.nearbyint(x) if x.dtype.is_floating() else x
+rint.kernel(lambda x: libdevice.nearbyint(x) if x.dtype.is_floating() else x)
 
 
 @elementwise(FLOATING)
@@ -73,35 +52,16 @@ def frac(x):
 
 
 frac.gradient(lambda grad: grad)
-
-
-@frac.kernel
-def _(x):
-    return x - libdevice.trunc(x)
-
+frac.kernel(lambda x: x - libdevice.trunc(x))
 
 isnan = elementwise(LOGIC, np.isnan, "Tests each element: True where x is NaN.")
-
-
-@isnan.kernel
-def _(x):
-    return x != x
-
+isnan.kernel(lambda x: x != x)
 
 isinf = elementwise(LOGIC, np.isinf, "Tests each element: True where x is infinite.")
-
-
-@isinf.kernel
-def _(x):
-    return (x == float("inf")) | (x == -float("inf"))
-
+isinf.kernel(lambda x: (x == float("inf")) | (x == -float("inf")))
 
 isfinite = elementwise(LOGIC, np.isfinite, "Tests each element: True where x is neither infinite nor NaN.")
-
-
-@isfinite.kernel
-def _(x):
-    return (x == x) & (x != float("inf")) & (x != -float("inf"))
+isfinite.kernel(lambda x: (x == x) & (x != float("inf")) & (x != -float("inf")))
 
 
 @elementwise(Rule("floating", dtypes.FLOATING), methods=())
@@ -123,20 +83,9 @@ def _(x, nan, posinf, neginf):
 
 # ---- complex numbers -----------------------------------------------------------------------------------------------
 
-
-@isnan.complex_kernel
-def _(xr, xi):
-    return (xr != xr) | (xi != xi)
-
-
-@isinf.complex_kernel
-def _(xr, xi):
-    return (tl.abs(xr) == float("inf")) | (tl.abs(xi) == float("inf"))
-
-
-@isfinite.complex_kernel
-def _(xr, xi):
-    return (xr - xr == 0) & (xi - xi == 0)
+isnan.complex_kernel(lambda xr, xi: (xr != xr) | (xi != xi))
+isinf.complex_kernel(lambda xr, xi: (tl.abs(xr) == float("inf")) | (tl.abs(xi) == float("inf")))
+isfinite.complex_kernel(lambda xr, xi: (xr - xr == 0) & (xi - xi == 0))
 
 
 @device_function

@@ -33,12 +33,7 @@ def _overload(saved: dict[Any, Any]) -> int:
 
 xlogy.overload = _overload
 xlogy.gradients(x=lambda grad, x, y: where((x == 0) & (y <= 0), 0, xlogy(grad, y)), y=lambda grad, x, y: grad * (x / y))
-
-
-@xlogy.kernel
-def _(x, y):
-    return tl.where(y != y, y, tl.where(x == 0, 0.0, x * libdevice.log(y)))
-
+xlogy.kernel(lambda x, y: tl.where(y != y, y, tl.where(x == 0, 0.0, x * libdevice.log(y))))
 
 logaddexp2 = elementwise(REAL_FLOAT, np.logaddexp2, "log2(2**x + 2**y), without overflow.")
 logaddexp2.gradients(x=lambda grad, x, y: grad / (1 + (y - x).exp2()), y=lambda grad, x, y: grad / (1 + (x - y).exp2()))
@@ -122,8 +117,4 @@ def _turn(grad: Any, x: Any) -> Any:
 
 
 angle.gradient(_turn)
-
-
-@angle.kernel
-def _(x):
-    return tl.where(x != x, x, (x < 0).to(x.dtype) * 3.141592653589793)
+angle.kernel(lambda x: tl.where(x != x, x, (x < 0).to(x.dtype) * 3.141592653589793))
