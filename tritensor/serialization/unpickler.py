@@ -174,35 +174,8 @@ class Unpickler:
         if version > 5:
             raise Malformed(f"unsupported pickle protocol: {version}", entry=self._entry)
 
-    def _frame(self) -> None:
-        self._take(8)  # the frame's length, which the opcodes imply
-
-    def _none(self) -> None:
-        self._stack.append(None)
-
-    def _true(self) -> None:
-        self._stack.append(True)
-
-    def _false(self) -> None:
-        self._stack.append(False)
-
-    def _int(self) -> None:
-        self._push_sized(int.from_bytes(self._take(4), "little", signed=True))
-
-    def _int1(self) -> None:
-        self._stack.append(self._take(1)[0])  # Python holds one object for each of these
-
-    def _int2(self) -> None:
-        self._push_sized(int.from_bytes(self._take(2), "little"))
-
-    def _long1(self) -> None:
-        self._push_sized(int.from_bytes(self._take(self._take(1)[0]), "little", signed=True))
-
-    def _long4(self) -> None:
-        self._push_sized(int.from_bytes(self._take(self._length(4)), "little", signed=True))
-
-    def _float(self) -> None:
-        self._push_sized(struct.unpack(">d", self._take(8))[0])
+    def _signed(self, width: int) -> None:
+        self._push_sized(int.from_bytes(self._take(width), "little", signed=True))
 
     def _length(self, width: int) -> int:
         return int.from_bytes(self._take(width), "little")
@@ -215,9 +188,6 @@ class Unpickler:
 
     def _bytes(self, width: int) -> None:
         self._push_sized(self._take(self._length(width)))
-
-    def _bytearray(self) -> None:
-        self._push_sized(bytearray(self._take(self._length(8))))
 
     # Containers --------------------------------------------------------------------------------------------------
 
@@ -286,9 +256,6 @@ class Unpickler:
             return
         target.update(self.hashable(items))
 
-    def _frozenset(self) -> None:
-        self._stack.append(frozenset(self.hashable(self._pop_mark())))
-
     def hashable(self, items: list[Any]) -> list[Any]:
         """`items`, after checking that all of them can be keys and are cheap to hash."""
         self.charge(216 + 70 * len(items))
@@ -305,9 +272,6 @@ class Unpickler:
 
     def _put(self, width: int) -> None:
         self._remember(self._length(width))
-
-    def _memoize(self) -> None:
-        self._remember(len(self._memo))
 
     def _remember(self, index: int) -> None:
         self._require(1)
@@ -397,16 +361,16 @@ def _handlers() -> dict[int, Any]:
 
     return {
         0x80: unpickler._protocol,
-        0x95: unpickler._frame,
-        ord("N"): unpickler._none,
-        0x88: unpickler._true,
-        0x89: unpickler._false,
-        ord("J"): unpickler._int,
-        ord("K"): unpickler._int1,
-        ord("M"): unpickler._int2,
-        0x8A: unpickler._long1,
-        0x8B: unpickler._long4,
-        ord("G"): unpickler._float,
+        0x95: lambda self: self._take(8),  # the length of a frame, which the opcodes imply
+        ord("N"): lambda self: self._stack.append(None),
+        0x88: lambda self: self._stack.append(True),
+        0x89: lambda self: self._stack.append(False),
+        ord("J"): fixed(unpickler._signed, 4),
+        ord("K"): lambda self: self._stack.append(self._take(1)[0]),  # Python holds one object for each of these
+        ord("M"): lambda self: self._push_sized(self._length(2)),
+        0x8A: lambda self: self._signed(self._length(1)),
+        0x8B: lambda self: self._signed(self._length(4)),
+        ord("G"): lambda self: self._push_sized(struct.unpack(">d", self._take(8))[0]),
         0x8C: fixed(unpickler._text, 1),
         ord("X"): fixed(unpickler._text, 4),
         0x8D: fixed(unpickler._text, 8),
@@ -415,7 +379,7 @@ def _handlers() -> dict[int, Any]:
         ord("C"): fixed(unpickler._bytes, 1),
         ord("B"): fixed(unpickler._bytes, 4),
         0x8E: fixed(unpickler._bytes, 8),
-        0x96: unpickler._bytearray,
+        0x96: lambda self: self._push_sized(bytearray(self._take(self._length(8)))),
         ord("("): unpickler._mark,
         ord("]"): container(list),
         ord("}"): container(dict),
@@ -425,7 +389,7 @@ def _handlers() -> dict[int, Any]:
         0x85: fixed(unpickler._short_tuple, 1),
         0x86: fixed(unpickler._short_tuple, 2),
         0x87: fixed(unpickler._short_tuple, 3),
-        0x91: unpickler._frozenset,
+        0x91: lambda self: self._stack.append(frozenset(self.hashable(self._pop_mark()))),
         ord("a"): unpickler._append,
         ord("e"): unpickler._appends,
         ord("s"): unpickler._set_item,
@@ -433,7 +397,7 @@ def _handlers() -> dict[int, Any]:
         0x90: unpickler._add_items,
         ord("q"): fixed(unpickler._put, 1),
         ord("r"): fixed(unpickler._put, 4),
-        0x94: unpickler._memoize,
+        0x94: lambda self: self._remember(len(self._memo)),
         ord("h"): fixed(unpickler._get, 1),
         ord("j"): fixed(unpickler._get, 4),
         ord("c"): unpickler._global,
