@@ -16,7 +16,6 @@ from typing import Any
 from . import autograd, functional, linalg, random, return_types
 from .drivers import selection as _selection
 from .functional.random import sampling as _sampling  # noqa: F401 - its poisson and binomial are public
-from .ground.moved import answer_to_former_names as _answer_to_former_names
 from .ground.public import PACKAGE as _PACKAGE
 from .host import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public
 from .operators import function as _function  # noqa: F401 - puts Function into `autograd`
@@ -25,7 +24,6 @@ from .tensors import printing as _printing  # noqa: F401 - its set_printoptions 
 from .version import __version__
 
 globals().update(_PACKAGE)
-_answer_to_former_names()
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
 

@@ -20,9 +20,8 @@ from . import decompositions, factorizations
 from .factorizations import check_factors, factored, positive, reflections, unpacked
 from .matrices import adjoint
 
-_old = public(method=True, functional=False, out=takes_out())
 _old_in_float32 = public(method=True, functional=False, out=takes_out(), autocast={"cpu": "float32"})
-_cast = public(method=True, functional=False, out=takes_out(Into("cast")))  # PyTorch casts to out in these
+# PyTorch casts to out in these
 _cast_in_float32 = public(method=True, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "float32"})
 _function = public(functional=False)
 

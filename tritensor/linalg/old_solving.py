@@ -18,7 +18,7 @@ from .matrices import check_matrices, identity
 
 _old = public(functional=False, method=True, out=takes_out())
 _old_in_float32 = public(functional=False, method=True, out=takes_out(), autocast={"cpu": "float32"})
-_cast = public(method=True, functional=False, out=takes_out(Into("cast")))  # PyTorch casts to out in these
+# PyTorch casts to out in these
 _cast_in_float32 = public(method=True, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "float32"})
 _plain = public(functional=False, method=True)
 

@@ -16,8 +16,6 @@ from .values import TYPES, Type
 
 __all__: list[str] = []
 
-_VECTORS = {"v2": 2, "v4": 4}
-
 
 def _space(i: Instruction) -> str:
     for part in i.parts[1:]:

@@ -23,7 +23,6 @@ Body = Callable[[ndarray], ndarray]
 # OpenBLAS uses one thread for products of up to 262,144 numbers, or a quarter as many of complex ones, and for a
 # matrix and a vector of up to 9,216 (older versions) or 4,096 complex ones.
 _ALONE = 1 << 18
-_ALONE_COMPLEX = 4096
 # The products of a piece: 0.35 ms of float32. Two pieces of half as many take longer than one thread does.
 _PIECE = 1 << 24
 # From 16 pieces on they get larger, because each tile packs its operands again: 6 % for tiles of 256 x 256 x 1024.
