@@ -57,6 +57,15 @@ def unit_of(values: Iterable[int]) -> int:
 
 
 @device_function
+def block_index(BLOCK: tl.constexpr, WIDE: tl.constexpr):
+    """The numbers of a program's elements; WIDE: in 64 bits."""
+    start = tl.program_id(0)
+    if WIDE:
+        start = start.to(tl.int64)
+    return start * BLOCK + tl.arange(0, BLOCK)
+
+
+@device_function
 def in_units(value, UNIT: tl.constexpr):
     """A multiple of UNIT, written so that the compiler can see it: of a parameter it only knows divisibility by 16.
 

@@ -69,6 +69,8 @@ class Operator:
         reference: the NumPy definition, `(*arrays, **metadata) -> array or tuple`.
         rule: the dtype rule.
         kinds: inputs with a fixed dtype, to which the rule does not apply (indices, conditions).
+        main: the number of the input whose dtype alone decides; further results then have the dtype to compute in. None
+            where all inputs decide.
         variadic: the operator takes any number of tensors (`cat`); inputs are then called x0, x1, ...
         repeatable: a call depends only on the inputs' shapes, strides and dtypes and on the metadata, not on the
             contents of memory or on earlier calls, so it can be remembered (`runtime/replay.py`).
@@ -90,6 +92,7 @@ class Operator:
 
     family = "operator"
     outputs: tuple[str, ...] = ("out",)
+    main: int | None = None
     variadic = False
     repeatable = False
     takes_numbers = False
@@ -204,9 +207,12 @@ class Operator:
         """Check and normalise inputs and metadata. The family's errors are raised here."""
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The dtype to compute in, and the dtype of each result."""
-        compute, result = self.rule(self.name, call.inputs)
-        return compute, (result,) * len(self.outputs)
+        """The dtype to compute in, and the dtype of each result: by the rule, from all inputs or from `main`."""
+        if self.main is None:
+            compute, result = self.rule(self.name, call.inputs)
+            return compute, (result,) * len(self.outputs)
+        compute, result = self.rule(self.name, call.inputs[self.main : self.main + 1])
+        return compute, (result, *(compute,) * (len(self.outputs) - 1))
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The function from NumPy arrays and numbers to the results of calls like this one.
@@ -219,8 +225,10 @@ class Operator:
         return with_casts(self.reference, kinds, call)
 
     def allocate(self, call: Call) -> Shapes:
-        """The shape and NumPy dtype of each output, and its strides unless it is row-major, from the inputs' arrays."""
-        raise TypeError(f"{self.name}: the family {self.family} allocates nothing")
+        """The shape and NumPy dtype of each output, and its strides unless it is row-major, from the inputs' arrays;
+        unless a family says otherwise, the shape of the first input or of `main`."""
+        shape = tuple(call.arrays[self.main or 0].shape)
+        return [(shape, result.numpy) for result in call.results]
 
     def terms(self, call: Call) -> int:
         """The number of summands of an element of the smallest result, about, for checked mode's tolerance."""

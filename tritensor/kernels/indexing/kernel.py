@@ -12,7 +12,7 @@ from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, as_number, device_function, kernel, launch
 from ...types import dtypes, layout
-from ..addressing import collapse_dims, offset_of
+from ..addressing import block_index, collapse_dims, offset_of
 from ..blocks import block_size
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ def move_kernel(
         sizes, steps: size and stride of each indexed dimension.
         INTO: the places are in `out`; otherwise they are in `source`.
     """
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    if WIDE:
-        index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    index = block_index(BLOCK, WIDE)
     mask = index < count
     place = place_of(position_ptr, offset_of(index, position_strides, shape, RANK), row_step, sizes, steps, mask)
     out_offset = offset_of(index, out_strides, shape, RANK)

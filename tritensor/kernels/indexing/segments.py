@@ -19,7 +19,7 @@ from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, as_number, device_function, kernel, launch
 from ...types import dtypes, layout
-from ..addressing import collapse_dims, offset_of
+from ..addressing import block_index, collapse_dims, offset_of
 from ..blocks import block_size, forced_block, power_of_two
 from ..elementwise.maximum import larger, smaller
 from ..reduction.sums import add, multiply
@@ -53,91 +53,39 @@ def keys_kernel(
     BLOCK: tl.constexpr,
 ):
     """The destination of each place as one number, the sort key."""
-    start = tl.program_id(0).to(tl.int64) if WIDE else tl.program_id(0)
-    index = start * BLOCK + tl.arange(0, BLOCK)
+    index = block_index(BLOCK, WIDE)
     mask = index < count
     place = place_of(position_ptr, offset_of(index, position_strides, shape, RANK), row_step, sizes, steps, mask)
     tl.store(key_ptr + index, place + offset_of(index, base_strides, shape, RANK), mask=mask)
 
 
-@device_function
-def add_unless_new(total, new, other_total, other_new):
-    """The sum of two neighbouring runs of places, of which the second may begin a new destination."""
-    return tl.where(other_new > 0, other_total, add(total, other_total)), new | other_new
+def _folds(fold: Any) -> tuple[Any, Any, Any]:
+    """How two values are folded, runs of places along the first dimension, and a column."""
+
+    @device_function
+    def unless_new(total, new, other_total, other_new):
+        """Of two neighbouring runs of places, of which the second may begin a new destination."""
+        return tl.where(other_new > 0, other_total, fold(total, other_total)), new | other_new
+
+    @device_function
+    def along(total, new):
+        return tl.associative_scan((total, new), 0, unless_new)
+
+    @device_function
+    def column(values):
+        return tl.reduce(values, 0, fold)
+
+    return fold, along, column
 
 
-@device_function
-def multiply_unless_new(total, new, other_total, other_new):
-    """Likewise the product."""
-    return tl.where(other_new > 0, other_total, multiply(total, other_total)), new | other_new
+_sum = device_function(lambda values: tl.sum(values, 0))
 
-
-@device_function
-def smaller_unless_new(total, new, other_total, other_new):
-    """Likewise the minimum."""
-    return tl.where(other_new > 0, other_total, smaller(total, other_total)), new | other_new
-
-
-@device_function
-def larger_unless_new(total, new, other_total, other_new):
-    """Likewise the maximum."""
-    return tl.where(other_new > 0, other_total, larger(total, other_total)), new | other_new
-
-
-@device_function
-def add_along(total, new):
-    """Sums of the runs of places along the first dimension."""
-    return tl.associative_scan((total, new), 0, add_unless_new)
-
-
-@device_function
-def add_all(values):
-    """Sums along the first dimension."""
-    return tl.sum(values, 0)
-
-
-@device_function
-def multiply_along(total, new):
-    """Products of the runs of places along the first dimension."""
-    return tl.associative_scan((total, new), 0, multiply_unless_new)
-
-
-@device_function
-def multiply_all(values):
-    """Products along the first dimension."""
-    return tl.reduce(values, 0, multiply)
-
-
-@device_function
-def smaller_along(total, new):
-    """Minima of the runs of places along the first dimension."""
-    return tl.associative_scan((total, new), 0, smaller_unless_new)
-
-
-@device_function
-def smaller_all(values):
-    """Minima along the first dimension."""
-    return tl.reduce(values, 0, smaller)
-
-
-@device_function
-def larger_along(total, new):
-    """Maxima of the runs of places along the first dimension."""
-    return tl.associative_scan((total, new), 0, larger_unless_new)
-
-
-@device_function
-def larger_all(values):
-    """Maxima along the first dimension."""
-    return tl.reduce(values, 0, larger)
-
-
-# How two values are folded, runs of places, and a column; and what changes nothing: an extreme taken twice is the same.
+# The device functions, and what changes nothing: an extreme taken twice is the same.
 _FOLDS = {
-    "sum": (add, add_along, add_all, 0),
-    "prod": (multiply, multiply_along, multiply_all, 1),
-    "amin": (smaller, smaller_along, smaller_all, None),
-    "amax": (larger, larger_along, larger_all, None),
+    "sum": (*_folds(add)[:2], _sum, 0),
+    "prod": (*_folds(multiply), 1),
+    "amin": (*_folds(smaller), None),
+    "amax": (*_folds(larger), None),
 }
 
 

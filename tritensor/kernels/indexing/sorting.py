@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...operators import Dtypes, Operator, Shapes
+from ...operators import Dtypes, Operator
 from ...operators.lifting.batching import along_dim
 from ...operators.rules import REAL, compute_dtype
 from ...runtime.call import Call
@@ -32,10 +32,6 @@ class Sorting(Operator):
         self.rule(self.name, call.inputs)
         kind = call.inputs[0].dtype
         return compute_dtype(kind), (kind, dtypes.int64)
-
-    def allocate(self, call: Call) -> Shapes:
-        """Both of the input's shape."""
-        return [(call.arrays[0].shape, result.numpy) for result in call.results]
 
     def launch(self, call: Call) -> None:
         """Radix sort by the elements' bits, then by row."""

@@ -151,51 +151,18 @@ def described_matmul_kernel(
             else:
                 y = load_tile(y_tiles, batch, first, col, Y_BATCHED, BLOCK_K, BLOCK_N)
             total = sum_of_products(x, y, total, PRODUCT)
-        if PIECES == 1:
+        pieces = (total,)
+        if PIECES == 2:
+            pieces = tl.split(tl.permute(tl.reshape(total, (BLOCK_M, 2, WIDTH)), (0, 2, 1)))
+        for piece in tl.static_range(PIECES):
             store_piece(
                 out_tiles,
-                total,
+                pieces[piece],
                 biases,
                 bias_strides,
                 batch,
                 row,
-                col,
-                rows,
-                cols,
-                EPILOGUE,
-                OUT_DTYPE,
-                BIAS_ROWS,
-                OUT_BATCHED,
-                BLOCK_M,
-                WIDTH,
-            )
-        else:
-            left, right = tl.split(tl.permute(tl.reshape(total, (BLOCK_M, 2, WIDTH)), (0, 2, 1)))
-            store_piece(
-                out_tiles,
-                left,
-                biases,
-                bias_strides,
-                batch,
-                row,
-                col,
-                rows,
-                cols,
-                EPILOGUE,
-                OUT_DTYPE,
-                BIAS_ROWS,
-                OUT_BATCHED,
-                BLOCK_M,
-                WIDTH,
-            )
-            store_piece(
-                out_tiles,
-                right,
-                biases,
-                bias_strides,
-                batch,
-                row,
-                col + WIDTH,
+                col + piece * WIDTH,
                 rows,
                 cols,
                 EPILOGUE,

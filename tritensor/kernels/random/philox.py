@@ -288,10 +288,6 @@ class Dropout(Operator):
         metadata, kind = call.metadata, call.compute.numpy
         return lambda x: (quietly(_drop, x, **metadata, kind=kind),)
 
-    def allocate(self, call: Call) -> Shapes:
-        """The shape of the input."""
-        return [(tuple(call.arrays[0].shape), call.results[0].numpy)]
-
     def launch(self, call: Call) -> None:
         """One program draws 8 elements' bits from each counter and multiplies their values."""
         out, x = call.outs[0], call.arrays[0]

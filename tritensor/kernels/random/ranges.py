@@ -16,6 +16,7 @@ from ...runtime.call import Call
 from ...runtime.launch import Float64, Int64, kernel, launch
 from ...tensors import Tensor, wrap
 from ...types import dtypes
+from ..addressing import block_index
 from ..blocks import block_size
 
 if TYPE_CHECKING:
@@ -80,10 +81,7 @@ def range_kernel(
         CLOSED: the second half is counted from `end`, which is reached without rounding.
         INDEX64: whether positions need 64 bits.
     """
-    first = tl.program_id(0)
-    if INDEX64:
-        first = first.to(tl.int64)
-    index = first * BLOCK + tl.arange(0, BLOCK)
+    index = block_index(BLOCK, INDEX64)
     if WHOLE:
         value = start + index.to(tl.int64) * step
     else:

@@ -137,16 +137,13 @@ class Recurrent(_Steps):
         step: a step of tensor operators, for second derivatives: `(input's part, states, u, d, projection) -> states`.
     """
 
+    main = 0  # what is kept has the compute dtype
+
     def __init__(self, mode: str, step: Callable[..., Any]) -> None:
         doc = f"All steps of {mode} in one direction: states, and what is kept for their gradients."
         super().__init__(mode, forward, f"{mode}_steps", ("out", "kept", "gates"), doc)
         self.step, self.backward = step, _Backward(mode)
         self.gradient(self.gradients_by_steps)
-
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The input's dtype; what is kept has the compute dtype."""
-        compute, result = self.rule(self.name, call.inputs[:1])
-        return compute, (result, compute, compute)
 
     def allocate(self, call: Call) -> Shapes:
         """A row for each of x."""

@@ -26,10 +26,7 @@ _ROWS, _UNITS, _DEPTH = 32, 16, {2: 64, 4: 16, 8: 16}
 # Triton's products have at least so many rows, columns and depth.
 _LEAST = 16
 
-
-@device_function
-def _sigmoid(x):
-    return 1 / (1 + libdevice.exp(-x))
+_sigmoid = device_function(lambda x: 1 / (1 + libdevice.exp(-x)))
 
 
 @device_function

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from ...memory import buffer
 from ...operators import copy_into
 from ...runtime.call import Call
-from ...runtime.source import device_function
 from ...types import dtypes
 from ..elementwise.arithmetic import complex_mul
 from ..pairs import as_real, in_dtype, parts
@@ -16,7 +15,7 @@ from .family import Parts
 from .kernel import launch_reduction, reduce_arrays
 
 if TYPE_CHECKING:
-    import triton.language as tl
+    pass
 
 __all__: list[str] = []
 
@@ -34,11 +33,6 @@ def of_truth(operator: Any, call: Call) -> None:
     launch_reduction(operator, call.outs, in_dtype(call.arrays[0], dtypes.bool_), dtypes.bool_, call.metadata)
 
 
-@device_function
-def _fold(state, AXIS: tl.constexpr):
-    return tl.reduce(state, AXIS, complex_mul)
-
-
 def _one(kind: dtypes.dtype) -> tuple[tuple[Any, dtypes.dtype], ...]:
     return (1, kind), (0, kind)
 
@@ -50,7 +44,9 @@ def by_pairs(operator: Any, call: Call) -> None:
         launch_reduction(operator, [out], x, kind, call.metadata)
         return
     made = [buffer.empty(out.shape, kind.numpy, out.device) for _ in range(2)]
-    reduce_arrays(Parts(_fold, complex_mul, _one), made, parts(x), call.metadata["dim"], kind, operator.name)
+    reduce_arrays(
+        Parts(sums.folded(complex_mul), complex_mul, _one), made, parts(x), call.metadata["dim"], kind, operator.name
+    )
     if out.size:
         for part, source in zip(parts(out), made, strict=True):
             copy_into(part, source)

@@ -17,7 +17,7 @@ from ..elementwise.maximum import larger, smaller
 from .family import Place, reduction, restore
 from .kernel import highest, lowest, state_dtype
 from .reference import first_places
-from .sums import fold_larger, fold_smaller, sum
+from .sums import folded, sum
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -105,8 +105,8 @@ def amin(x, *, dim=None, keepdim=False):
 
 amax.in_parts()
 amin.in_parts()
-amax.kernel(fold_larger, larger, lambda compute: ((lowest(compute), state_dtype(compute)),))
-amin.kernel(fold_smaller, smaller, lambda compute: ((highest(compute), state_dtype(compute)),))
+amax.kernel(folded(larger), larger, lambda compute: ((lowest(compute), state_dtype(compute)),))
+amin.kernel(folded(smaller), smaller, lambda compute: ((highest(compute), state_dtype(compute)),))
 
 
 largest = reduction(REAL, amax.reference, name="largest", refuses_empty=True, function=False)
@@ -153,25 +153,8 @@ def _first_smaller(x, index, y, other):
     return tl.where(wins, x, y), tl.where(wins, index, other)
 
 
-@device_function
-def _fold_first_larger(state, AXIS: tl.constexpr):
-    return tl.reduce(state, AXIS, _first_larger)
-
-
-@device_function
-def _fold_first_smaller(state, AXIS: tl.constexpr):
-    return tl.reduce(state, AXIS, _first_smaller)
-
-
-@device_function
-def _with_index(values, index, numbers):
-    return values[0], index
-
-
-@device_function
-def _index_alone(state, count, numbers):
-    return (state[1],)
-
+_with_index = device_function(lambda values, index, numbers: (values[0], index))
+_index_alone = device_function(lambda state, count, numbers: (state[1],))
 
 _BEHIND = 2**63 - 1  # an index beyond all elements, for the identity
 
@@ -204,10 +187,10 @@ def argmin(x, *, dim=None, keepdim=False):
 
 _argmax = _PlacesOfParts(np.maximum, np.argmax, False)
 argmax.in_parts(_argmax.part, _argmax.whole)
-argmax.kernel(_fold_first_larger, _first_larger, _nothing_larger, start=_with_index, finish=_index_alone)
+argmax.kernel(folded(_first_larger), _first_larger, _nothing_larger, start=_with_index, finish=_index_alone)
 _argmin = _PlacesOfParts(np.minimum, np.argmin, False)
 argmin.in_parts(_argmin.part, _argmin.whole)
-argmin.kernel(_fold_first_smaller, _first_smaller, _nothing_smaller, start=_with_index, finish=_index_alone)
+argmin.kernel(folded(_first_smaller), _first_smaller, _nothing_smaller, start=_with_index, finish=_index_alone)
 
 
 @reduction(REAL, outputs=("values", "indices"), refuses_empty=True, function=False)
@@ -235,10 +218,10 @@ def _at_index(grad: Tensor, indices: Tensor, x_shape: tuple[int, ...], dim: tupl
 _max_dim = _PlacesOfParts(np.maximum, np.argmax, True)
 max_dim.node = "max"
 max_dim.in_parts(_max_dim.part, _max_dim.whole)
-max_dim.kernel(_fold_first_larger, _first_larger, _nothing_larger, start=_with_index)
+max_dim.kernel(folded(_first_larger), _first_larger, _nothing_larger, start=_with_index)
 _min_dim = _PlacesOfParts(np.minimum, np.argmin, True)
 min_dim.node = "min"
 min_dim.in_parts(_min_dim.part, _min_dim.whole)
-min_dim.kernel(_fold_first_smaller, _first_smaller, _nothing_smaller, start=_with_index)
+min_dim.kernel(folded(_first_smaller), _first_smaller, _nothing_smaller, start=_with_index)
 max_dim.gradient(lambda grad, indices, x_shape, dim, keepdim: _at_index(grad, indices, x_shape, dim, keepdim))
 min_dim.gradient(lambda grad, indices, x_shape, dim, keepdim: _at_index(grad, indices, x_shape, dim, keepdim))

@@ -18,6 +18,7 @@ without dimensions.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -40,20 +41,6 @@ from .functions import function_of, reduced_shape
 from .reference import LARGE, in_parts, is_large, reduced_count
 
 ndarray, asarray = np.ndarray, np.asarray
-
-
-LEGACY_NAMES = {
-    "bool": "Bool",
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "float32": "Float",
-    "float64": "Double",
-}
 
 
 class Parts(NamedTuple):
@@ -326,18 +313,8 @@ def reduction(
         autocast: what autocast casts the inputs to, by the type of device; None for nothing.
     """
     if reference is None:
-        return lambda function_: reduction(
-            rule,
-            function_,
-            name=name,
-            outputs=outputs,
-            refuses_empty=refuses_empty,
-            one_dim=one_dim,
-            quick=quick,
-            function=function,
-            out=out,
-            autocast=autocast,
-        )
+        options = {key: value for key, value in locals().items() if key not in ("rule", "reference")}
+        return functools.partial(reduction, rule, **options)
     operator = Reduction(name or reference.__name__, reference, rule, outputs=outputs, refuses_empty=refuses_empty)
     operator.into = out
     if autocast is not None:

@@ -178,44 +178,7 @@ def _compose(factor, y, next_factor, x):
     return factor * next_factor, next_factor * y + x
 
 
-@device_function
-def _with_index(values, index):
-    return values[0], index
-
-
-@device_function
-def _running_sum(state):
-    return tl.associative_scan(state, 1, add)
-
-
-@device_function
-def _running_product(state):
-    return tl.associative_scan(state, 1, multiply)
-
-
-@device_function
-def _running_logs(state):
-    return tl.associative_scan(state, 1, _add_logs)
-
-
-@device_function
-def _running_logs_in_short(state):
-    return tl.associative_scan(state, 1, _add_logs_in_short)
-
-
-@device_function
-def _running_largest(state):
-    return tl.associative_scan(state, 1, _later_larger)
-
-
-@device_function
-def _running_smallest(state):
-    return tl.associative_scan(state, 1, _later_smaller)
-
-
-@device_function
-def _running_steps(state):
-    return tl.associative_scan(state, 1, _compose)
+_with_index = device_function(lambda values, index: (values[0], index))
 
 
 def _exactly(identity: Callable[[dtypes.dtype], Any]) -> Callable[[dtypes.dtype], Any]:
@@ -223,49 +186,37 @@ def _exactly(identity: Callable[[dtypes.dtype], Any]) -> Callable[[dtypes.dtype]
     return lambda kind: identity(dtypes.float64 if kind is dtypes.float32 else kind)
 
 
-cumsum = Scan("cumsum", _cumsum, SUMS, _running_sum, add, _exactly(zero))
+cumsum = Scan("cumsum", _cumsum, SUMS, add, _exactly(zero))
 cumsum.on_pairs = True  # a sum of pairs is that of their parts
 cumsum.linear = "first"
-cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, _exactly(one))
+cumprod = Scan("cumprod", _cumprod, SUMS, multiply, _exactly(one))
 cumsum.autocasts(cuda="float32")
 cumprod.autocasts(cuda="float32")
 logcumsumexp = Scan(
     "logcumsumexp",
     _logcumsumexp,
     Rule("floats", dtypes.FLOATING),
-    _running_logs,
     _add_logs,
     _exactly(lambda kind: ((lowest(kind), kind),)),
 )
 _logs_of = logcumsumexp.parts
 logcumsumexp.parts = lambda kind: (
-    _logs_of(kind)
-    if kind is dtypes.float64
-    else _logs_of(kind)._replace(running=_running_logs_in_short, combine=_add_logs_in_short)
+    _logs_of(kind) if kind is dtypes.float64 else _logs_of(kind)._replace(combine=_add_logs_in_short)
 )
 cummax, cummin = (
     Scan(
         reference.__name__[1:],
         reference,
         REAL,
-        running,
         combine,
         lambda kind, end=end: ((end(kind), state_dtype(kind)), (0, dtypes.int64)),  # type: ignore[misc]
         _with_index,
         ("values", "indices"),
     )
-    for reference, running, combine, end in (
-        (_cummax, _running_largest, _later_larger, lowest),
-        (_cummin, _running_smallest, _later_smaller, highest),
-    )
+    for reference, combine, end in ((_cummax, _later_larger, lowest), (_cummin, _later_smaller, highest))
 )
 recurrence = Scan(
-    "recurrence",
-    _recurrence,
-    Rule("floats", dtypes.FLOATING),
-    _running_steps,
-    _compose,
-    lambda kind: ((1, kind), (0, kind)),
+    "recurrence", _recurrence, Rule("floats", dtypes.FLOATING), _compose, lambda kind: ((1, kind), (0, kind))
 )
 cumprod.domain = (0.8, 1.25)
 recurrence.domain = {"factor": (-1.0, 1.0)}

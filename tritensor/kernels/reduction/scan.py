@@ -1,6 +1,6 @@
 """The scan family: each result from all elements up to its place along a dimension, by one generic kernel.
 
-    cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, one)
+    cumprod = Scan("cumprod", _cumprod, SUMS, multiply, one)
 
 The kernel makes a *state* of each element (`start`), and combines the states up to each place, the earlier one first
 (`combine`). As in reductions, `identity` is the state of no elements. The results are the last values of the states.
@@ -8,13 +8,14 @@ The kernel makes a *state* of each element (`start`), and combines the states up
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...ground.arguments import wrong_type
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operators import Dtypes, Operator, Shapes
+from ...operators import Dtypes, Operator
 from ...operators.lifting.batching import along_dim
 from ...operators.rules import Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
@@ -39,10 +40,21 @@ class Parts(NamedTuple):
     """The device functions of the kernel, see `Scan`; the name is for the log."""
 
     name: str
-    running: Any
     combine: Any
     identity: tuple[tuple[Any, dtypes.dtype], ...]
     start: Any
+
+
+@functools.cache
+def running(combine: Any) -> Any:
+    """`state -> state`, a tile's states combined up to each column: `tl.associative_scan` takes `combine` from no
+    constant, but from a variable of the enclosing function."""
+
+    @device_function
+    def running(state):
+        return tl.associative_scan(state, 1, combine)
+
+    return running
 
 
 @device_function
@@ -51,37 +63,11 @@ def element_state(values, index):
     return values
 
 
-class Scan(Operator):
-    """An operator whose result at each place depends on all elements up to there along `dim`.
+class AlongDim(Operator):
+    """The base of operators along one dimension, `dim`, whose results have the input's shape."""
 
-    Args:
-        running: `state -> state`, a tile's states combined up to each column. It names the combine function itself,
-            because `tl.associative_scan` cannot take one from a constant.
-        combine, identity, start: as of `Reduction.kernel`; here the first state that combine takes is that of the
-            elements before the second one's.
-    """
-
-    family = "scan"
-    about = "Blocks in a fixed order, so that sums are the same in every run."
     batched = staticmethod(along_dim)
     repeatable = True
-
-    def __init__(
-        self,
-        name: str,
-        reference: Callable[..., Any],
-        rule: Rule,
-        running: Any,
-        combine: Any,
-        identity: Callable[[dtypes.dtype], tuple[tuple[Any, dtypes.dtype], ...]],
-        start: Any = None,
-        outputs: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(name, reference, rule, outputs=outputs)
-        self.body, self.parts = (
-            running,
-            lambda kind: Parts(name, running, combine, identity(kind), start or element_state),
-        )
 
     def prepare(self, call: Call) -> None:
         """Normalise the dimension."""
@@ -89,24 +75,6 @@ class Scan(Operator):
         if not isinstance(x, Tensor):
             raise wrong_type(self.name, "input", "Tensor", x, 1)
         call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], x.ndim)
-
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """By the rule, or `dtype=`, to which the input is converted first; indices are int64."""
-        wanted = asked_dtype(call)
-        compute, result = self.rule(self.name, call.inputs) if wanted is None else (compute_dtype(wanted), wanted)
-        return compute, (result, dtypes.int64)[: len(self.outputs)]
-
-    def allocate(self, call: Call) -> Shapes:
-        """The input's shape."""
-        return [(tuple(call.arrays[0].shape), result.numpy) for result in call.results]
-
-    def launch(self, call: Call) -> None:
-        """Scan every row, in parts if rows are few and long."""
-        if self.on_pairs and (call.compute.is_complex or is_complex(call.arrays[0])):
-            launch_by_parts(call, dense=False)
-            return
-        kinds, reverse = (call.compute,) * len(call.arrays), call.metadata.get("reverse", False)
-        launch_scan(self.parts(call.compute), call.outs, call.arrays, kinds, call.metadata["dim"], reverse)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Each dimension, short and long ones, and empty tensors."""
@@ -120,6 +88,45 @@ class Scan(Operator):
             (-1, (3, 1500)),
         ):
             yield [draw.input(name, shape) for name in self.inputs], {"dim": dim}
+
+
+class Scan(AlongDim):
+    """An operator whose result at each place depends on all elements up to there along `dim`.
+
+    Args:
+        combine, identity, start: as of `Reduction.kernel`; here the first state that combine takes is that of the
+            elements before the second one's.
+    """
+
+    family = "scan"
+    about = "Blocks in a fixed order, so that sums are the same in every run."
+
+    def __init__(
+        self,
+        name: str,
+        reference: Callable[..., Any],
+        rule: Rule,
+        combine: Any,
+        identity: Callable[[dtypes.dtype], tuple[tuple[Any, dtypes.dtype], ...]],
+        start: Any = None,
+        outputs: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(name, reference, rule, outputs=outputs)
+        self.body, self.parts = combine, lambda kind: Parts(name, combine, identity(kind), start or element_state)
+
+    def resolve_dtypes(self, call: Call) -> Dtypes:
+        """By the rule, or `dtype=`, to which the input is converted first; indices are int64."""
+        wanted = asked_dtype(call)
+        compute, result = self.rule(self.name, call.inputs) if wanted is None else (compute_dtype(wanted), wanted)
+        return compute, (result, dtypes.int64)[: len(self.outputs)]
+
+    def launch(self, call: Call) -> None:
+        """Scan every row, in parts if rows are few and long."""
+        if self.on_pairs and (call.compute.is_complex or is_complex(call.arrays[0])):
+            launch_by_parts(call, dense=False)
+            return
+        kinds, reverse = (call.compute,) * len(call.arrays), call.metadata.get("reverse", False)
+        launch_scan(self.parts(call.compute), call.outs, call.arrays, kinds, call.metadata["dim"], reverse)
 
 
 # ---- on a device ----------------------------------------------------------------------------------------------
@@ -206,8 +213,8 @@ def scan_kernel(
             found = (found,)
         if MODE != "totals":
             for position in tl.static_range(len(outs)):
-                running = found[len(STATE) - len(outs) + position].to(OUT_DTYPES[position])
-                tl.store(out_rows[position] + (col * out_col_strides[position])[None, :], running, mask=mask)
+                result = found[len(STATE) - len(outs) + position].to(OUT_DTYPES[position])
+                tl.store(out_rows[position] + (col * out_col_strides[position])[None, :], result, mask=mask)
         # what lies beyond `stop` is in the last tile of the last part, whose total nothing reads
         total = ()
         for position in tl.static_range(len(STATE)):
@@ -267,7 +274,7 @@ def launch_scan(
             ),
             {
                 "START": scan.start,
-                "RUNNING": scan.running,
+                "RUNNING": running(scan.combine),
                 "COMBINE": scan.combine,
                 "IDENTITY": tuple([value for value, _ in scan.identity]),
                 "STATE": state,

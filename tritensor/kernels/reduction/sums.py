@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,27 +58,37 @@ def fold_sum(state, AXIS: tl.constexpr):
     return (tl.sum(state[0], AXIS),)
 
 
-@device_function
-def fold_product(state, AXIS: tl.constexpr):
-    """The product of a tile."""
-    return (tl.reduce(state[0], AXIS, multiply),)
+@functools.cache
+def folded(combine: Any) -> Any:
+    """`(state, AXIS) -> state`, a tile's states combined along an axis by `combine`."""
+
+    @device_function
+    def fold(state, AXIS: tl.constexpr):
+        return tl.reduce(state, AXIS, combine)
+
+    return fold
 
 
 @device_function
-def fold_larger(state, AXIS: tl.constexpr):
-    """The largest of a tile."""
-    return (tl.reduce(state[0], AXIS, larger),)
+def add_pairs(first, second, other_first, other_second):
+    """The sums of two values."""
+    return first + other_first, second + other_second
 
 
 @device_function
-def fold_smaller(state, AXIS: tl.constexpr):
-    """The smallest of a tile."""
-    return (tl.reduce(state[0], AXIS, smaller),)
+def fold_pairs(state, AXIS: tl.constexpr):
+    """The sums of a tile of pairs."""
+    return tl.sum(state[0], AXIS), tl.sum(state[1], AXIS)
 
 
 def zero(compute):
     """The state of an empty sum."""
     return ((0, state_dtype(compute)),)
+
+
+def no_pairs(compute):
+    """The state of two empty sums."""
+    return ((0, compute),) * 2
 
 
 def one(compute):
@@ -129,11 +140,7 @@ mean.in_parts(
     lambda parts, metadata, count: add_up(parts[0], 0) / parts[0].dtype.type(count),
 )
 
-
-@device_function
-def _divide(state, count, numbers):
-    return (quotient(state[0], tl.zeros_like(state[0]) + count),)
-
+_divide = device_function(lambda state, count, numbers: (quotient(state[0], tl.zeros_like(state[0]) + count),))
 
 mean.kernel(fold_sum, add, zero, finish=_divide)
 
@@ -155,7 +162,7 @@ def prod(x, *, dim=None, keepdim=False, dtype=None):
 
 
 prod.in_parts()
-prod.kernel(fold_product, multiply, one)
+prod.kernel(folded(multiply), multiply, one)
 
 
 @prod.gradient
@@ -223,12 +230,8 @@ def merge_moments(mean, squares, count, other_mean, other_squares, other_count):
 
 
 @device_function
-def _fold_moments(state, AXIS: tl.constexpr):
-    return tl.reduce(state, AXIS, merge_moments)
-
-
-@device_function
-def _one_moment(values, index, numbers):
+def one_moment(values, index, numbers):
+    """The moments of an element, less the row's first one."""
     x = values[0] - values[1]  # of numbers far from 0 the mean would be rounded in each step
     return x, tl.zeros_like(x), tl.zeros_like(x) + 1
 
@@ -238,12 +241,11 @@ def _variance(state, count, numbers):
     return (quotient(state[1], tl.maximum(state[2] - numbers[0], tl.zeros_like(state[2]))),)
 
 
-@device_function
-def _deviation(state, count, numbers):
-    return (root(quotient(state[1], tl.maximum(state[2] - numbers[0], tl.zeros_like(state[2])))),)
+_deviation = device_function(lambda state, count, numbers: (root(_variance(state, count, numbers)[0]),))
 
 
-def _no_moments(compute):
+def no_moments(compute):
+    """The moments of no elements."""
     return ((0, compute),) * 3
 
 
@@ -252,7 +254,7 @@ def _correction(metadata):
     return (correction if correction == correction else math.inf,)  # what is left of the count is 0 for both
 
 
-_MOMENTS = {"start": _one_moment, "numbers": _correction, "shifted": True}
+_MOMENTS = {"start": one_moment, "numbers": _correction, "shifted": True}
 
 
 @reduction(SPREADS, function=False)
@@ -272,7 +274,7 @@ var.in_parts(
     lambda parts, metadata, count: merged_moments(parts, metadata["correction"], count),
     read_once=False,
 )
-var.kernel(_fold_moments, merge_moments, _no_moments, finish=_variance, **_MOMENTS)
+var.kernel(folded(merge_moments), merge_moments, no_moments, finish=_variance, **_MOMENTS)
 
 
 @var.gradient
@@ -302,7 +304,7 @@ std.in_parts(
 )
 # derived tests also reduce one element, whose variance is 0 only without the correction
 var.example = std.example = {"correction": 0}
-std.kernel(_fold_moments, merge_moments, _no_moments, finish=_deviation, **_MOMENTS)
+std.kernel(folded(merge_moments), merge_moments, no_moments, finish=_deviation, **_MOMENTS)
 
 
 @std.gradient
@@ -323,19 +325,12 @@ def merge_logs(top, total, other_top, other_total):
 
 
 @device_function
-def _fold_logs(state, AXIS: tl.constexpr):
-    return tl.reduce(state, AXIS, merge_logs)
-
-
-@device_function
 def _one_log(values, index, numbers):
     x = values[0]
     return x, tl.zeros_like(x) + 1
 
 
-@device_function
-def _log_of_total(state, count, numbers):
-    return (state[0] + libdevice.log(state[1]),)
+_log_of_total = device_function(lambda state, count, numbers: (state[0] + libdevice.log(state[1]),))
 
 
 @reduction(REAL_FLOAT, function=False, autocast={"cuda": "float32"})
@@ -351,7 +346,7 @@ def logsumexp(x, *, dim=None, keepdim=False):
 
 logsumexp.in_parts(lambda block, place, dim, metadata: exponential_sums(block, dim, place.new), read_once=False)
 logsumexp.kernel(
-    _fold_logs,
+    folded(merge_logs),
     merge_logs,
     lambda compute: ((lowest(compute), compute), (0, compute)),
     start=_one_log,
@@ -394,15 +389,8 @@ norm.in_parts(
     lambda block, place, dim, metadata: norms(block, metadata["p"], dim, place.new), _norm_of_parts, read_once=False
 )
 
-
-@device_function
-def _size(values, index, numbers):
-    return (tl.abs(values[0]),)
-
-
-@device_function
-def _square(values, index, numbers):
-    return (values[0] * values[0],)
+_size = device_function(lambda values, index, numbers: (tl.abs(values[0]),))
+_square = device_function(lambda values, index, numbers: (values[0] * values[0],))
 
 
 @device_function
@@ -410,14 +398,8 @@ def _power(values, index, numbers):
     return (libdevice.pow(tl.abs(values[0]), tl.zeros_like(values[0]) + numbers[0]),)
 
 
-@device_function
-def _differs(values, index, numbers):
-    return (values[0] != 0,)
-
-
-@device_function
-def _root(state, count, numbers):
-    return (root(state[0]),)
+_differs = device_function(lambda values, index, numbers: (values[0] != 0,))
+_root = device_function(lambda state, count, numbers: (root(state[0]),))
 
 
 @device_function
@@ -428,8 +410,8 @@ def _power_root(state, count, numbers):
 def _norm_parts(metadata):
     p = metadata["p"]
     special = {
-        np.inf: Parts(fold_larger, larger, zero, _size),
-        -np.inf: Parts(fold_smaller, smaller, lambda compute: ((highest(compute), compute),), _size),
+        np.inf: Parts(folded(larger), larger, zero, _size),
+        -np.inf: Parts(folded(smaller), smaller, lambda compute: ((highest(compute), compute),), _size),
         0.0: Parts(fold_sum, add, zero, _differs),
         1.0: Parts(fold_sum, add, zero, _size),
         2.0: Parts(fold_sum, add, zero, _square, _root),
@@ -470,7 +452,7 @@ def any(x, *, dim=None, keepdim=False):
 
 
 any.in_parts()
-any.kernel(fold_larger, larger, zero)
+any.kernel(folded(larger), larger, zero)
 
 
 @reduction(Truth("truth"), function=False)
@@ -480,7 +462,7 @@ def all(x, *, dim=None, keepdim=False):
 
 
 all.in_parts()
-all.kernel(fold_smaller, smaller, one)
+all.kernel(folded(smaller), smaller, one)
 
 
 @reduction(Rule("count", result=dtypes.int64), function=False)

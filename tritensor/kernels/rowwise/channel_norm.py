@@ -18,7 +18,7 @@ from ...autograd.mode import recording
 from ...host.threads import quietly
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operators import Dtypes, Operator, Shapes
+from ...operators import Operator, Shapes
 from ...operators.lifting.batching import Batch
 from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
@@ -31,7 +31,7 @@ from ..elementwise.methods import in_place_method
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.reference import far_off
-from ..reduction.sums import mean, merge_moments, sum
+from ..reduction.sums import add_pairs, fold_pairs, folded, mean, merge_moments, no_moments, no_pairs, one_moment, sum
 from .channel_reference import channel_norm_arrays, channel_norm_backward_arrays, scale_channels
 from .kernel import contiguous
 
@@ -44,10 +44,8 @@ _RULE = Floating("floating", "batch_norm")
 class _LikeFirst(Elementwise):
     """An elementwise operator whose result has the dtype of the first input, whatever the others have."""
 
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """By the first input."""
-        compute, result = self.rule(self.name, call.inputs[:1])
-        return compute, (result,)
+    main = 0
+    resolve_dtypes = Operator.resolve_dtypes
 
 
 def _moving_average(running, batch, momentum, factor):
@@ -60,10 +58,7 @@ moving_average.constant = True
 #: `moving_average` in the memory of its first input
 move_average: Callable[..., Tensor] = in_place_method(moving_average)
 
-
-@moving_average.kernel
-def _(running, batch, momentum, factor):
-    return running * (1 - momentum) + batch * factor * momentum
+moving_average.kernel(lambda running, batch, momentum, factor: running * (1 - momentum) + batch * factor * momentum)
 
 
 def _normalize_channels(x, mean, var, weight, bias, low, *, eps=1e-5):
@@ -161,17 +156,6 @@ def _launch(
 
 
 @device_function
-def _one_moment(values, index, numbers):
-    x = values[0] - values[1]
-    return x, tl.zeros_like(x), tl.zeros_like(x) + 1
-
-
-@device_function
-def _fold_moments(state, AXIS: tl.constexpr):
-    return tl.reduce(state, AXIS, merge_moments)
-
-
-@device_function
 def _mean_and_variance(state, count, numbers):
     mean = state[3] + state[0]
     low = (state[3] - mean) + state[0]
@@ -194,25 +178,9 @@ def _weighted(values, index, numbers):
         return values[0], values[1]
 
 
-@device_function
-def _add_both(first, second, first2, second2):
-    return first + first2, second + second2
-
-
-@device_function
-def _fold_both(state, AXIS: tl.constexpr):
-    return tl.sum(state[0], AXIS), tl.sum(state[1], AXIS)
-
-
-def _nothing(compute: dtypes.dtype) -> Any:
-    return ((0, compute),) * 2
-
-
-MOMENTS = Parts(
-    _fold_moments, merge_moments, lambda compute: ((0, compute),) * 3, _one_moment, _mean_and_variance, shifted=True
-)
-PRODUCTS = Parts(_fold_both, _add_both, _nothing, _products)
-WEIGHTED = Parts(_fold_both, _add_both, _nothing, _weighted)
+MOMENTS = Parts(folded(merge_moments), merge_moments, no_moments, one_moment, _mean_and_variance, shifted=True)
+PRODUCTS = Parts(fold_pairs, add_pairs, no_pairs, _products)
+WEIGHTED = Parts(fold_pairs, add_pairs, no_pairs, _weighted)
 
 
 # ---- the operators --------------------------------------------------------------------------------------------
@@ -245,11 +213,6 @@ class _ByChannel(Operator):
     repeatable = True
     main = 0
     by_piece: Callable[..., tuple[np.ndarray, ...]]  # the reference, and the dtype to compute in
-
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The input's dtype; the further results have the compute dtype."""
-        compute, result = self.rule(self.name, call.inputs[self.main : self.main + 1])
-        return compute, (result, *[compute] * (len(self.outputs) - 1))
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, which converts halves a piece at a time."""

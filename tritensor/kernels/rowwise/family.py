@@ -6,21 +6,21 @@ The kernels work along the last dimension; another one is moved there first, by 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...autograd.mode import recording
-from ...ground.arguments import wrong_type
 from ...host.threads import quietly
 from ...operators import Dtypes, Operator, Shapes
-from ...operators.lifting.batching import Batch, along_dim
+from ...operators.lifting.batching import Batch
 from ...operators.rules import Floating, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...tensors import Tensor
-from ...types import dtypes, layout
+from ...types import dtypes
+from ..reduction.scan import AlongDim
 from ..reduction.sums import merge_logs, sum
 from .kernel import RowBodies, launch_rows
 from .reference import (
@@ -39,13 +39,11 @@ if TYPE_CHECKING:
 ndarray = np.ndarray
 
 
-class Rowwise(Operator):
+class Rowwise(AlongDim):
     """An operator along one dimension, `dim`, whose result has the input's shape."""
 
     family = "rowwise"
     about = "A row is read once where it fits into registers, else in a loop that carries maximum and sum."
-    batched = staticmethod(along_dim)
-    repeatable = True
 
     def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
         super().__init__(name, reference, rule, **names)
@@ -58,13 +56,6 @@ class Rowwise(Operator):
         self.body = apply
         self.bodies = RowBodies(apply, summary, merge, beyond=beyond)
         return self
-
-    def prepare(self, call: Call) -> None:
-        """Normalise the dimension."""
-        x = call.inputs[0]
-        if not isinstance(x, Tensor):
-            raise wrong_type(self.name, "input", "Tensor", x, 1)
-        call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], x.ndim)
 
     def along(self, input: Any, dim: int) -> Tensor:
         """The operator's call, with a key in few steps."""
@@ -105,10 +96,6 @@ class Rowwise(Operator):
 
         return run
 
-    def allocate(self, call: Call) -> Shapes:
-        """The input's shape."""
-        return [(tuple(call.arrays[0].shape), call.results[0].numpy)]
-
     def launch(self, call: Call) -> None:
         """Run the bodies over rows; their one number is whether the results have 16 bits."""
         short = call.results[0].itemsize == 2
@@ -116,33 +103,13 @@ class Rowwise(Operator):
             self.bodies, call.outs, call.arrays, call.metadata["dim"], call.compute, self.name, numbers=(short,)
         )
 
-    def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
-        """Each dimension, short and long ones, and empty tensors."""
-        for dim, shape in (
-            (-1, (4, 7)),
-            (0, (5, 3)),
-            (1, (2, 3, 4)),
-            (0, ()),
-            (-1, (3, 0)),
-            (1, (0, 3)),
-            (-1, (3, 1500)),
-        ):
-            yield [draw(shape) for _ in self.inputs], {"dim": dim}
-
 
 class RowNorm(Operator):
     """Normalisation of rows, (N, C): a result of the input's shape, and further results with a number per row."""
 
     repeatable = True
-
-    def rows(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
-        """The reference for rows, in pieces; `dtype` is the compute dtype."""
-        raise TypeError(f"{self.name}: the family {self.family} has no such way")
-
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The input's dtype; the further results have the compute dtype."""
-        compute, result = self.rule(self.name, call.inputs[:1])
-        return compute, (result, *[compute] * (len(self.outputs) - 1))
+    main = 0
+    rows: Callable[..., tuple[np.ndarray, ...]]  # the reference, in pieces, and the dtype to compute in
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference in pieces."""
@@ -178,15 +145,8 @@ class RowNormBackward(Operator):
     """The gradients of a norm's inputs: `(grad, x, ...) -> x's, the parameters'`."""
 
     repeatable = True
-
-    def rows(self, *arrays: Any, **kinds: Any) -> tuple[np.ndarray, ...]:
-        """The reference for rows, in pieces; `dtype` is the compute dtype and `result` that of the input's gradient."""
-        raise TypeError(f"{self.name}: the family {self.family} has no such way")
-
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The input's dtype; the parameters' gradients in the compute dtype, which autograd casts."""
-        compute, result = self.rule(self.name, call.inputs[1:2])
-        return compute, (result, *[compute] * (len(self.outputs) - 1))
+    main = 1  # the parameters' gradients have the compute dtype, which autograd casts
+    rows: Callable[..., tuple[np.ndarray, ...]]  # the reference, in pieces; also `result`, the gradient's dtype
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference in pieces."""
@@ -334,11 +294,12 @@ def _softmax_backward_of(values, row_values, col_values, summary, col, numbers):
 
 
 @device_function
-def _add_sums(x, y):
+def add_sums(x, y):
+    """The sum of two summaries of one value."""
     return (x + y,)
 
 
-softmax_backward.kernel(_softmax_backward_of, _sum_of_products, _add_sums)
+softmax_backward.kernel(_softmax_backward_of, _sum_of_products, add_sums)
 
 
 @rowwise("log_softmax_backward")
@@ -360,4 +321,4 @@ def _log_softmax_backward_of(values, row_values, col_values, summary, col, numbe
     return (values[0] - exponential(values[1], numbers[0]) * summary[0],)
 
 
-log_softmax_backward.kernel(_log_softmax_backward_of, _sum_of_gradients, _add_sums)
+log_softmax_backward.kernel(_log_softmax_backward_of, _sum_of_gradients, add_sums)

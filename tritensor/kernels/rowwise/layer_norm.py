@@ -21,7 +21,7 @@ from ...tensors import Tensor
 from ...types import dtypes
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
-from ..reduction.sums import mean, merge_moments, sum
+from ..reduction.sums import add_pairs, fold_pairs, mean, merge_moments, no_pairs, sum
 from .family import RowNorm, RowNormBackward
 from .kernel import RowBodies, contiguous, launch_rows
 from .norm_backward import fits, launch_norm_backward
@@ -40,6 +40,7 @@ class LayerNorm(RowNorm):
     about = "Mean and deviation in one pass over a row; the weight's gradient by partial sums."
     repeatable = True
     rounding = ("low",)
+    rows = staticmethod(layer_norm_rows)
 
     def prepare(self, call: Call) -> None:
         """Check dtypes: the parameters must have the input's, or float32 with a half-precision input."""
@@ -55,10 +56,6 @@ class LayerNorm(RowNorm):
                     f"layer_norm: input is {x.dtype}, {name} is {parameter.dtype}",
                     remedy=f"bring {name} to the input's dtype with .to(dtype)",
                 )
-
-    def rows(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
-        """The reference in pieces."""
-        return layer_norm_rows(*arrays, **metadata)
 
     def launch(self, call: Call) -> None:
         """One pass over the rows."""
@@ -193,10 +190,7 @@ class LayerNormBackward(RowNormBackward):
     """The gradients of all three inputs: `(grad, x, mean, rstd, low, weight) -> x's, weight's, bias's`."""
 
     family = "layer_norm"
-
-    def rows(self, *arrays: Any, **kinds: Any) -> tuple[np.ndarray, ...]:
-        """The reference in pieces."""
-        return norm_backward(*arrays, **kinds)
+    rows = staticmethod(norm_backward)
 
     def launch(self, call: Call) -> None:
         """All in one pass; if rows are too long, the input's gradient by rows, then the parameters' by columns."""
@@ -274,17 +268,12 @@ def _projections(values, row_values, col_values, col, mask, count, numbers):
 
 
 @device_function
-def _add_projections(first, second, first2, second2):
-    return first + first2, second + second2
-
-
-@device_function
 def _input_gradient(values, row_values, col_values, summary, col, numbers):
     grad, normal = _scaled(values, row_values, col_values)
     return ((grad - (summary[0] + normal * summary[1]) / numbers[0]) * row_values[1],)
 
 
-BACKWARD = RowBodies(_input_gradient, _projections, _add_projections)
+BACKWARD = RowBodies(_input_gradient, _projections, add_pairs)
 
 
 @device_function
@@ -295,9 +284,4 @@ def _column_terms(values, index, numbers):
     return values[0] * apart * values[3], values[0]
 
 
-@device_function
-def _fold_columns(state, AXIS: tl.constexpr):
-    return tl.sum(state[0], AXIS), tl.sum(state[1], AXIS)
-
-
-COLUMNS = Parts(_fold_columns, _add_projections, lambda compute: ((0, compute),) * 2, _column_terms)
+COLUMNS = Parts(fold_pairs, add_pairs, no_pairs, _column_terms)

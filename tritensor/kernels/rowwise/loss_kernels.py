@@ -14,7 +14,7 @@ from ...types import dtypes
 from ..blocks import block_size
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
-from ..reduction.sums import merge_logs
+from ..reduction.sums import add, add_pairs, fold_pairs, fold_sum, merge_logs, no_pairs, zero
 from .family import exponential, largest
 from .kernel import RowBodies, contiguous, launch_rows
 
@@ -178,7 +178,7 @@ def _launch_shares(
         shares.device,
         name="target_weights",
     )
-    reduce_arrays(Parts(_fold_weights, _add, _nothing), (total,), (shares,), (0,), compute, "total")
+    reduce_arrays(Parts(fold_sum, add, zero), (total,), (shares,), (0,), compute, "total")
 
 
 @kernel
@@ -225,23 +225,7 @@ def _scratch(out: DeviceArray, rows: int, compute: dtypes.dtype, metadata: dict[
     return losses, buffer.empty((rows,), compute.numpy, out.device)
 
 
-@device_function
-def _add_pairs(loss, share, loss2, share2):
-    return loss + loss2, share + share2
-
-
-@device_function
-def _fold_pairs(state, AXIS: tl.constexpr):
-    return tl.sum(state[0], AXIS), tl.sum(state[1], AXIS)
-
-
-@device_function
-def _mean_of_rows(state, count, numbers):
-    return state[0] / state[1], state[1]
-
-
-def _no_rows(compute):
-    return ((0, compute),) * 2
+_mean_of_rows = device_function(lambda state, count, numbers: (state[0] / state[1], state[1]))
 
 
 def _reduce_rows(
@@ -254,25 +238,11 @@ def _reduce_rows(
 ) -> None:
     """The loss from the rows' losses and weights, and the total weight."""
     if metadata["reduction"] == "none":
-        reduce_arrays(Parts(_fold_weights, _add, _nothing), (total,), (shares,), (0,), compute, "total")
+        reduce_arrays(Parts(fold_sum, add, zero), (total,), (shares,), (0,), compute, "total")
     else:
         finish = _mean_of_rows if metadata["reduction"] == "mean" else None
-        parts = Parts(_fold_pairs, _add_pairs, _no_rows, finish=finish)
+        parts = Parts(fold_pairs, add_pairs, no_pairs, finish=finish)
         reduce_arrays(parts, (out, total), (losses, shares), (0,), compute, "loss")
-
-
-@device_function
-def _add(x, y):
-    return x + y
-
-
-@device_function
-def _fold_weights(state, AXIS: tl.constexpr):
-    return (tl.sum(state[0], AXIS),)
-
-
-def _nothing(compute):
-    return ((0, compute),)
 
 
 # ---- its gradient ---------------------------------------------------------------------------------------------
@@ -285,11 +255,6 @@ def _target_weight(values, row_values, col_values, col, mask, count, numbers):
     weight = col_values[0] + nothing
     here = (col == row_values[0]) & mask
     return tl.sum(tl.where(here, weight, nothing), 1), tl.sum(tl.where(mask, weight, nothing), 1)
-
-
-@device_function
-def _merge_weights(share, weights, share2, weights2):
-    return share + share2, weights + weights2
 
 
 @device_function
@@ -315,7 +280,7 @@ def _score_gradient(values, row_values, col_values, summary, col, numbers):
 
 
 BACKWARD = RowBodies(_score_gradient)
-WEIGHTED_BACKWARD = RowBodies(_score_gradient, _target_weight, _merge_weights)
+WEIGHTED_BACKWARD = RowBodies(_score_gradient, _target_weight, add_pairs)
 
 
 def launch_cross_entropy_backward(

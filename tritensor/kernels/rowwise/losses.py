@@ -18,7 +18,7 @@ from ...autograd.mode import enable_grad, recording
 from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, RangeError
 from ...host.threads import dot, quietly
-from ...operators import Dtypes, Operator, Shapes
+from ...operators import Operator, Shapes
 from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import Floating
 from ...runtime.call import Call
@@ -45,6 +45,7 @@ class ClassLoss(Operator):
     family = "loss"
     about = "Scores become losses in one pass; gradients come out of the same pass when they are needed."
     repeatable = True
+    main = 0  # the further outputs, for the gradient, have the compute dtype
 
     def __init__(self, name: str, reference: Any, words: str, outputs: Sequence[str]) -> None:
         super().__init__(name, reference, Floating("floating", words), outputs=outputs)
@@ -64,11 +65,6 @@ class ClassLoss(Operator):
                 f"{self.name}: input is {x.dtype}, weight is {weight.dtype}",
                 remedy="bring weight to the input's dtype with .to(dtype)",
             )
-
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The scores' dtype for the loss; the further outputs, for the gradient, have the compute dtype."""
-        compute, result = self.rule(self.name, call.inputs[:1])
-        return compute, (result, *(compute,) * (len(self.outputs) - 1))
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, in pieces, after checking the class indices."""
@@ -313,15 +309,11 @@ class ClassLossBackward(Operator):
 
     family = "loss"
     repeatable = True
+    main = 1
 
     def __init__(self, name: str, reference: Any) -> None:
         super().__init__(name, reference, Floating("floating", name))
         self.kinds, self.optional = {"target": dtypes.int64}, {"weight"}
-
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The scores' dtype."""
-        compute, result = self.rule(self.name, call.inputs[1:2])
-        return compute, (result,)
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, in pieces."""
@@ -336,10 +328,6 @@ class ClassLossBackward(Operator):
             return (cross_entropy_backward_rows(scale, x, target, weight, lse, **more, dtype=kind, result=result),)
 
         return lambda *arrays: quietly(in_rows, *arrays)
-
-    def allocate(self, call: Call) -> Shapes:
-        """The scores' shape."""
-        return [(tuple(call.arrays[1].shape), call.results[0].numpy)]
 
     def launch(self, call: Call) -> None:
         """One pass over the rows."""

@@ -18,7 +18,7 @@ from ...tensors import Tensor
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import add, fold_sum, mean, sum, zero
-from .family import RowNorm, RowNormBackward
+from .family import RowNorm, RowNormBackward, add_sums
 from .kernel import RowBodies, contiguous, launch_rows
 from .norm_backward import fits, launch_norm_backward
 from .reference import norm_backward, rms_norm_rows
@@ -32,11 +32,7 @@ class RMSNorm(RowNorm):
 
     family = "rms_norm"
     about = "As for layer normalisation, without the mean."
-    repeatable = True
-
-    def rows(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
-        """The reference in pieces."""
-        return rms_norm_rows(*arrays, **metadata)
+    rows = staticmethod(rms_norm_rows)
 
     def launch(self, call: Call) -> None:
         """One pass over the rows."""
@@ -78,11 +74,6 @@ def _square_sum(values, row_values, col_values, col, mask, count, numbers):
 
 
 @device_function
-def _add_sums(x, y):
-    return (x + y,)
-
-
-@device_function
 def _factor(squares, numbers):
     # a row without columns has nothing to divide
     return 1 / tl.sqrt(squares / tl.maximum(numbers[1], 1) + numbers[0])
@@ -96,12 +87,9 @@ def _normalised(values, row_values, col_values, summary, col, numbers):
     return (out,)
 
 
-@device_function
-def _factors(summary, row_values, numbers):
-    return (_factor(summary[0], numbers),)
+_factors = device_function(lambda summary, row_values, numbers: (_factor(summary[0], numbers),))
 
-
-FORWARD = RowBodies(_normalised, _square_sum, _add_sums, _factors, late=True)
+FORWARD = RowBodies(_normalised, _square_sum, add_sums, _factors, late=True)
 
 
 @rms_norm.gradient
@@ -125,9 +113,9 @@ class RMSNormBackward(RowNormBackward):
 
     family = "rms_norm"
 
-    def rows(self, *arrays: Any, **kinds: Any) -> tuple[np.ndarray, ...]:
+    @staticmethod
+    def rows(grad: Any, x: Any, rstd: Any, weight: Any, **kinds: Any) -> tuple[np.ndarray, ...]:
         """The reference in pieces."""
-        grad, x, rstd, weight = arrays
         return norm_backward(grad, x, None, rstd, None, weight, **kinds)[:2]
 
     def launch(self, call: Call) -> None:
@@ -197,12 +185,8 @@ def _input_gradient(values, row_values, col_values, summary, col, numbers):
     return ((grad - normal * (summary[0] / numbers[0])) * row_values[0],)
 
 
-BACKWARD = RowBodies(_input_gradient, _projection, _add_sums)
+BACKWARD = RowBodies(_input_gradient, _projection, add_sums)
 
-
-@device_function
-def _column_term(values, index, numbers):
-    return (values[0] * values[1] * values[2],)
-
+_column_term = device_function(lambda values, index, numbers: (values[0] * values[1] * values[2],))
 
 COLUMNS = Parts(fold_sum, add, zero, _column_term)

@@ -18,6 +18,7 @@ from ...operators.lifting.batching import Batch, in_front_or_merged
 from ...operators.rules import ANY
 from ...runtime.call import Call
 from ...runtime.launch import kernel
+from ..addressing import block_index
 from ..pairs import is_complex, launch_by_parts
 from .pooling_kernel import coordinates, five_strides, launch_windows, most_windows, position, spread_kernel
 from .pooling_reference import Windows, windows_of
@@ -94,10 +95,7 @@ def unfold_kernel(
     BLOCK: tl.constexpr,
 ):
     """Copy the element of each position of each window; the arguments are those of `pool_kernel`."""
-    start = tl.program_id(0)
-    if WIDE:
-        start = start.to(tl.int64)
-    index = start * BLOCK + tl.arange(0, BLOCK)
+    index = block_index(BLOCK, WIDE)
     mask = index < count
     rest, tap, _, y, x = coordinates(index, LOOPS[1] * LOOPS[2], counts, CHANNELS_LAST)
     at_y, in_y = position(y, tap // LOOPS[2], extents[1], counts[1], KERNEL, 1)

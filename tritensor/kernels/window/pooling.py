@@ -62,11 +62,7 @@ class Spread(Operator):
     family = "pooling"
     batched = staticmethod(_in_windows)
     repeatable = True
-
-    def resolve_dtypes(self, call: Call) -> Any:
-        """The gradient's dtype."""
-        compute, result = self.rule(self.name, call.inputs[:1])
-        return compute, (result,)
+    main = 0
 
     def allocate(self, call: Call) -> Shapes:
         """The input's shape, laid out as the windows' gradient is."""

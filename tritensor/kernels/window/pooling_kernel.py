@@ -13,6 +13,7 @@ from ...memory.array import DeviceArray
 from ...runtime.call import Call
 from ...runtime.launch import device_function, kernel, launch
 from ...types import dtypes, layout
+from ..addressing import block_index
 from ..blocks import block_size
 from .pooling_reference import Windows, windows_of
 
@@ -89,10 +90,7 @@ def pool_kernel(
         LEAST: the least integer of the dtype; None where it is floating.
         WIDE: offsets need 64 bits. The grid is (ceil(count / BLOCK),).
     """
-    start = tl.program_id(0)
-    if WIDE:
-        start = start.to(tl.int64)
-    index = start * BLOCK + tl.arange(0, BLOCK)
+    index = block_index(BLOCK, WIDE)
     mask = index < count
     n, c, z, y, x = coordinates(index, channels, counts, CHANNELS_LAST)
     plane = n * strides[0] + c * strides[1]
@@ -158,10 +156,7 @@ def spread_kernel(
         count: of all elements.
         LOOPS: along each dimension the most windows that an element is in.
     """
-    start = tl.program_id(0)
-    if WIDE:
-        start = start.to(tl.int64)
-    index = start * BLOCK + tl.arange(0, BLOCK)
+    index = block_index(BLOCK, WIDE)
     mask = index < count
     n, c, z, y, x = coordinates(index, channels, extents, CHANNELS_LAST)
     own = (z * extents[1] + y) * extents[2] + x

@@ -26,7 +26,7 @@ from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
 from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
-from ..addressing import collapse_dims, offset_of
+from ..addressing import block_index, collapse_dims, offset_of
 from ..blocks import block_size
 from ..pairs import is_complex, launch_by_parts
 from .resampling_maps import Map, Table, rule, table
@@ -235,10 +235,7 @@ def resample_kernel(
         starts, taps: where each dimension's table begins, and the length of its rows; `reads` is the taps' product.
         COPY: each element is a copy of one.
     """
-    start = tl.program_id(0)
-    if WIDE:
-        start = start.to(tl.int64)
-    index = start * BLOCK + tl.arange(0, BLOCK)
+    index = block_index(BLOCK, WIDE)
     mask = index < count
     base = offset_of(index, strides, shape, RANK)
     if COPY:

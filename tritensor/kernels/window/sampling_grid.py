@@ -18,12 +18,13 @@ import numpy as np
 from ...host.threads import in_pieces
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators import Operator, Shapes, copy_into
 from ...operators.lifting.batching import more_images
 from ...operators.rules import FLOATING
 from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
 from ...types import dtypes, layout
+from ..addressing import block_index
 from ..blocks import block_size
 from ..indexing.kernel import Walk
 from ..indexing.segments import fold_at
@@ -39,16 +40,12 @@ class AtPlaces(Operator):
     about = "Elements gather; sums at places are sorted first, so that they have one order."
     batched = staticmethod(more_images)
     repeatable = True
+    main = 0
 
     def __init__(self, reference: Callable[..., Any], shape: Callable[..., tuple[int, ...]]) -> None:
         super().__init__(reference.__name__, reference, FLOATING)
         self.kinds = {"places": dtypes.int64}
         self.shape_of = shape
-
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The dtype of the first input; float32 to compute in for halves."""
-        compute, result = self.rule(self.name, call.inputs[:1])
-        return compute, (result,)
 
     def allocate(self, call: Call) -> Shapes:
         """The result's shape, from the arrays and the metadata."""
@@ -201,10 +198,7 @@ def places_kernel(
         x_ptr: the input, or with "spread" the gradient. other_ptr: the weights, or with "compare" the gradient.
         rows: the size of the result's second dimension. steps: how many products are summed.
     """
-    start = tl.program_id(0)
-    if WIDE:
-        start = start.to(tl.int64)
-    index = start * BLOCK + tl.arange(0, BLOCK)
+    index = block_index(BLOCK, WIDE)
     mask = index < count
     item = index
     if MODE == "spread":
