@@ -254,6 +254,19 @@ def rebuild(function: Any, name: str, extra: dict[str, Any], resolve: Callable[[
     return copy
 
 
+def spoken(function: Any, words: Mapping[str, Any], **modules: Any) -> Callable[..., Any]:
+    """A function in Triton's language as an ordinary one: the device functions among `words`, and `tl` and `libdevice`
+    where they are given, mean that; other device functions are ordinary ones likewise."""
+    plain = getattr(function, "function", function)  # of a device function
+    named = {
+        name: words[name] if name in words else spoken(value, words, **modules)
+        for name, value in plain.__globals__.items()
+        if name in plain.__code__.co_names and isinstance(value, DeviceFunction)
+    }
+    scope = {**plain.__globals__, **named, **modules}
+    return FunctionType(plain.__code__, scope, plain.__name__, plain.__defaults__)
+
+
 class _AsCompiled(ast.NodeTransformer):
     """Rewrites kernel code so that Python runs it with the semantics of Triton's compiler.
 

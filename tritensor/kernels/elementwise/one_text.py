@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import FunctionType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ground.public import SPECIAL
 from ...operators.rules import REAL_FLOAT, Rule
-from ...runtime.source import DeviceFunction, device_function
+from ...runtime.source import device_function, spoken
 from .error_function import erf_array, erfc_array, in_pieces
 from .family import elementwise
 from .log_gamma import lgamma_array
@@ -31,28 +31,9 @@ _PIECE = 1 << 12
 ARRAYS = SimpleNamespace(
     abs=np.abs, float32=np.dtype(np.float32), static_range=range, where=np.where, zeros_like=np.zeros_like
 )
-LIBRARY = SimpleNamespace(
-    acos=np.arccos,
-    acosh=np.arccosh,
-    ceil=np.ceil,
-    copysign=np.copysign,
-    cos=np.cos,
-    cosh=np.cosh,
-    erf=erf_array,
-    erfc=erfc_array,
-    exp=np.exp,
-    expm1=np.expm1,
-    floor=np.floor,
-    lgamma=lgamma_array,
-    log=np.log,
-    log1p=np.log1p,
-    pow=np.power,
-    sin=np.sin,
-    sinh=np.sinh,
-    sqrt=np.sqrt,
-    tan=np.tan,
-    trunc=np.trunc,
-)
+_LIKE_NUMPY = "ceil copysign cos cosh exp expm1 floor log log1p sin sinh sqrt tan trunc"
+_OTHERS = {"acos": np.arccos, "acosh": np.arccosh, "erf": erf_array, "erfc": erfc_array, "lgamma": lgamma_array}
+LIBRARY = SimpleNamespace(**{name: getattr(np, name) for name in _LIKE_NUMPY.split()}, pow=np.power, **_OTHERS)
 
 
 @device_function
@@ -130,23 +111,11 @@ _WORDS: dict[str, Any] = {
 }
 
 
-def on_arrays(function: Any) -> Callable[..., Any]:
-    """A function in Triton's language as one of arrays."""
-    plain = getattr(function, "function", function)  # of a device function
-    named = {
-        name: _WORDS[name] if name in _WORDS else on_arrays(value)
-        for name, value in plain.__globals__.items()
-        if name in plain.__code__.co_names and isinstance(value, DeviceFunction)
-    }
-    scope = {**plain.__globals__, **named, "tl": ARRAYS, "libdevice": LIBRARY}
-    return FunctionType(plain.__code__, scope, plain.__name__, plain.__defaults__)
-
-
 def one_text(rule: Rule = REAL_FLOAT, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Declare an elementwise operator by its kernel's body; a decorator. `options` are those of `elementwise`."""
 
     def declare(body: Callable[..., Any]) -> Any:
-        compute = on_arrays(body)
+        compute = spoken(body, _WORDS, tl=ARRAYS, libdevice=LIBRARY)
 
         def reference(*operands: Any, **metadata: Any) -> Any:
             kind = next(value.dtype for value in operands if isinstance(value, np.ndarray))

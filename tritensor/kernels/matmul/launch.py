@@ -53,16 +53,8 @@ class _Geometry(NamedTuple):
     @property
     def mirrored(self) -> _Geometry:
         """The transposed product: the transpose of y times that of x."""
-        return _Geometry(
-            self.batch,
-            self.cols,
-            self.rows,
-            self.depth,
-            self.out.flipped,
-            self.y.flipped,
-            self.x.flipped,
-            self.bias.flipped,
-        )
+        flipped = [each.flipped for each in (self.out, self.y, self.x, self.bias)]
+        return _Geometry(self.batch, self.cols, self.rows, self.depth, *flipped)
 
     def reaches_far(self, blocks: Blocks) -> bool:
         """True if offsets within a tile need 64 bits."""
@@ -162,17 +154,8 @@ def _copied(x: DeviceArray) -> DeviceArray:
 
 def _pointed(shape: _Geometry, blocks: Blocks, constants: dict[str, Any]) -> tuple[Any, ...]:
     """The kernel on pointers or the one for few rows, its arguments after the arrays, its constants and its grid."""
-    arguments = (
-        shape.rows,
-        shape.cols,
-        shape.depth,
-        blocks.split,
-        shape.batch,
-        shape.out.strides,
-        shape.x.strides,
-        shape.y.strides,
-        shape.bias.strides,
-    )
+    strides = [each.strides for each in (shape.out, shape.x, shape.y, shape.bias)]
+    arguments = (shape.rows, shape.cols, shape.depth, blocks.split, shape.batch, *strides)
     constants = {
         **constants,
         "RANK": len(shape.batch),
@@ -219,16 +202,8 @@ def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], prod
         return sum(of.batch), of.row if of.col == 1 else of.col
 
     batches, bias = prod(shape.batch), shape.bias
-    arguments = (
-        shape.rows,
-        shape.cols,
-        shape.depth,
-        batches,
-        lines(shape.out),
-        lines(shape.x),
-        lines(shape.y),
-        (sum(bias.batch), bias.row, bias.col),
-    )
+    steps = [lines(each) for each in (shape.out, shape.x, shape.y)]
+    arguments = (shape.rows, shape.cols, shape.depth, batches, *steps, (sum(bias.batch), bias.row, bias.col))
     constants = {
         **constants,
         "PRODUCT": product,

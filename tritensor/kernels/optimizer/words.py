@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import FunctionType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...runtime.launch import DeviceFunction, device_function
+from ...runtime.launch import device_function
+from ...runtime.source import spoken as spoken
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger as larger
 from ..elementwise.maximum import smaller as smaller
@@ -79,14 +79,3 @@ TENSORS: dict[str, Callable[..., Any]] = {
     "power": lambda x, y: x**y,
     "single": lambda x: x,
 }
-
-
-def spoken(function: Any, words: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    """A rule as an ordinary function, in which the words mean what is given."""
-    plain = getattr(function, "function", function)  # of a device function
-    named = {
-        name: words[name] if name in words else spoken(value, words)
-        for name, value in plain.__globals__.items()
-        if name in plain.__code__.co_names and isinstance(value, DeviceFunction)
-    }
-    return FunctionType(plain.__code__, {**plain.__globals__, **named}, plain.__name__, plain.__defaults__)
