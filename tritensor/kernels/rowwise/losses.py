@@ -183,21 +183,8 @@ def _(draw):
 @cross_entropy.gradient
 def _(grad, x, target, weight, total, lse, ignore_index, reduction, label_smoothing, needs):
     if not recording.enabled:
-        return (
-            cross_entropy_backward(
-                grad,
-                x,
-                target,
-                weight,
-                total,
-                lse,
-                ignore_index=ignore_index,
-                reduction=reduction,
-                label_smoothing=label_smoothing,
-            ),
-            None,
-            None,
-        )
+        options = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+        return cross_entropy_backward(grad, x, target, weight, total, lse, **options), None, None
     picked = _one_hot(target, x.shape[1])
     counts = (target != ignore_index).unsqueeze(1)
     shares = softmax(x, dim=1)
