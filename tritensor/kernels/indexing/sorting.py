@@ -7,25 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ...operators import Dtypes, Operator
-from ...operators.lifting.batching import along_dim
+from ...operators import Dtypes
 from ...operators.rules import REAL, compute_dtype
 from ...runtime.call import Call
-from ...types import dtypes, layout
+from ...types import dtypes
+from ..reduction.scan import AlongDim
 
 
-class Sorting(Operator):
+class Sorting(AlongDim):
     """The sorted elements and their indices; NaN is larger than every number, as in PyTorch."""
 
     family = "sorting"
     about = "Blocks are sorted in place, then merged; equal elements keep their order."
-    batched = staticmethod(along_dim)
-    repeatable = True
-    outputs = ("values", "indices")
-
-    def prepare(self, call: Call) -> None:
-        """Count the dimension from the front."""
-        call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], call.inputs[0].ndim)
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """Values keep their dtype; indices are int64."""

@@ -6,6 +6,7 @@ Each is the other's gradient. Pictures are (N, C, H, W) or (C, H, W), columns (N
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...operators import Operator, Shapes
-from ...operators.lifting.batching import Batch, in_front_or_merged
+from ...operators.lifting.batching import in_front_or_merged
 from ...operators.rules import ANY
 from ...runtime.call import Call
 from ...runtime.launch import kernel
@@ -117,6 +118,8 @@ class Folding(Operator):
 class Unfold(Folding):
     """Pictures to columns."""
 
+    batched = staticmethod(partial(in_front_or_merged, most=4))
+
     def allocate(self, call: Call) -> Shapes:
         """A column for each window."""
         x = call.arrays[0]
@@ -141,14 +144,11 @@ class Unfold(Folding):
         for shape, *windows in _CALLS:
             yield [draw(shape)], dict(zip(_NAMES, windows))
 
-    @staticmethod
-    def batched(batch: Batch) -> tuple[Any, ...]:
-        """Results for all samples, see `Operator.batched`."""
-        return in_front_or_merged(batch, 4)
-
 
 class Fold(Folding):
     """Columns to pictures."""
+
+    batched = staticmethod(partial(in_front_or_merged, most=3))
 
     def prepare(self, call: Call) -> None:
         """Check that the columns are those of such windows."""
@@ -192,11 +192,6 @@ class Fold(Folding):
         for shape, *windows in _CALLS:
             across = windows_across(shape[-2:], *windows)
             yield [draw(_column_shape(shape, across))], {"extents": shape[-2:], **dict(zip(_NAMES, windows))}
-
-    @staticmethod
-    def batched(batch: Batch) -> tuple[Any, ...]:
-        """Results for all samples, see `Operator.batched`."""
-        return in_front_or_merged(batch, 3)
 
 
 _CALLS: tuple[Any, ...] = (
