@@ -277,7 +277,7 @@ def tensor() -> str:
 
 def _home(value: Any) -> tuple[str, str] | None:
     """The module that holds a public object, and its name there; None for one that is made from a declaration, or that
-    got the parameter `out`, which a type checker does not see in its module.
+    got the parameter `out` or options, which a type checker does not see in its module.
     """
     if hasattr(value, "plain"):
         return None
@@ -287,6 +287,9 @@ def _home(value: Any) -> tuple[str, str] | None:
         value = getattr(value, "__wrapped__", value)  # the function itself, not its guarded form
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     name = getattr(value, "__name__", "")
+    code = getattr(value, "__code__", None)
+    if code is not None and "<locals>" in code.co_qualname and code.co_filename.startswith(str(PACKAGE)):
+        return None  # that of another function, around it or in its place
     if module not in (None, functional, tritensor) and vars(module).get(name) is value:
         return module.__name__, name
     # classes that name the package as their module, and constants

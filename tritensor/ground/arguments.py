@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, OutOfMemoryError, ShapeError, TritensorError, warn
+from .composing import shown_as
 from .public import guards_of, publish
 
 publish("OutOfMemoryError", OutOfMemoryError, functional=False)
@@ -131,18 +132,30 @@ def _guarded(function: Callable[..., Any], name: str, module: str) -> Callable[.
         try:
             return function(*args, **named) if named else function(*args)
         except UNEXPECTED as error:
-            if UNBOUND in str(error):
-                return repeated(name, function, call, args, named, error)
-            refuse_misuse(name, function, args, named, error)
-            raise
+            return recovered(function, call, args, named, error)
 
-    call.__name__ = call.__qualname__ = name
-    call.__module__, call.__doc__ = module, function.__doc__
-    call.__code__ = call.__code__.replace(co_name=name)  # in tracebacks, and where frames are named
-    call.__wrapped__ = function  # type: ignore[attr-defined]
-    if "device" in function.__annotations__:
-        call.__signature__ = shown_options(inspect.signature(function))  # type: ignore[attr-defined]
-    return call
+    return guarded(call, function, name, module)
+
+
+def guarded(call: Any, function: Callable[..., Any], name: str, module: str) -> Callable[..., Any]:
+    """The form of a function for a namespace, with the options that it shows there."""
+    call.__wrapped__ = function
+    shown = shown_options(inspect.signature(function)) if "device" in function.__annotations__ else None
+    return shown_as(call, name, function.__doc__, shown, module)  # type: ignore[no-any-return]
+
+
+def recovered(
+    function: Any, call: Any, args: tuple[Any, ...], named: dict[str, Any], error: Exception, **added: Any
+) -> Any:
+    """The result of a `call` that failed because its function lacks an option; else the error is explained and raised.
+
+    Args:
+        added: arguments of the call that are not the function's.
+    """
+    if UNBOUND in str(error):
+        return repeated(call.__name__, function, call, args, named | added, error)
+    refuse_misuse(call.__name__, function, args, named, error)
+    raise error
 
 
 # Options of every function that makes a tensor. Few calls have them, so a function need not: a call that Python refuses

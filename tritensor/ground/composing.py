@@ -11,6 +11,18 @@ from typing import Any
 from .public import public
 
 
+def shown_as(function: Any, name: str, doc: str | None, signature: Any = None, module: str = "") -> Any:
+    """A function that stands for others, with the name, documentation, signature and module that it shows; without a
+    signature or module those that it has."""
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name)  # in tracebacks, and where frames are named
+    function.__doc__ = doc
+    if signature is not None:
+        function.__signature__ = signature
+    function.__module__ = module or function.__module__
+    return function
+
+
 @cache
 def _compiled(text: str) -> Any:
     return compile(text, f"<{__name__}>", "exec")

@@ -26,7 +26,8 @@ from ..errors import (
     describe_tensor,
     warn,
 )
-from ..ground.arguments import UNBOUND, UNEXPECTED, refuse_misuse, repeated, shown_options
+from ..ground.arguments import UNEXPECTED, recovered, shown_options
+from ..ground.composing import shown_as
 from ..ground.public import method
 from ..memory import buffer
 from ..memory.array import DeviceArray
@@ -92,23 +93,22 @@ def takes_out(rule: Into | Callable[..., Into] = SAME) -> Callable[[Any], Any]:
                     return function(*args, **named) if named else function(*args)
                 return into(function, rule, out, args, named)
             except UNEXPECTED as error:
-                if UNBOUND in str(error):
-                    return repeated(call.__name__, function, call, args, named | {"out": out}, error)
-                refuse_misuse(call.__name__, function, args, named, error)
-                raise
+                return recovered(function, call, args, named, error, out=out)
 
-        call.__name__, call.__qualname__ = function.__name__, function.__name__
-        call.__module__, call.__doc__ = function.__module__, function.__doc__
-        call.__code__ = call.__code__.replace(co_name=function.__name__)  # in tracebacks, and where frames are named
-        shown = shown_options(inspect.signature(function))
-        parameters = list(shown.parameters.values())
-        place = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
-        parameters.insert(place, _OUT if shown.return_annotation == "Tensor" else _SEVERAL)
-        call.plain = function  # type: ignore[attr-defined]
-        call.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return call
+        return with_out(call, function)
 
     return declare
+
+
+def with_out(call: Any, function: Any) -> Any:
+    """The form of a function that takes `out`, with its name, and the signature that it shows."""
+    shown = shown_options(inspect.signature(function))
+    parameters = list(shown.parameters.values())
+    place = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    parameters.insert(place, _OUT if shown.return_annotation == "Tensor" else _SEVERAL)
+    call.plain = function
+    shown = shown.replace(parameters=parameters)
+    return shown_as(call, function.__name__, function.__doc__, shown, function.__module__)
 
 
 def into(

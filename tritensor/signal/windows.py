@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import ArgumentError, explain, require
 from ..functional.creation import windows as formulas
-from ..functional.creation.creation import place
+from ..functional.creation.creation import finish, place
 from ..tensors import Tensor
 from ..types import dtypes
 from ..types.formats import strided
@@ -39,7 +39,7 @@ def _made(name: str, M: int, options: dict[str, Any], formula: Callable[[], np.n
     if kind not in (dtypes.float32, dtypes.float64):
         raise ValueError(explain(f"{name} expects float32 or float64 dtypes, got: {dtype}"))
     array = np.ones(M) if M == 0 or (M == 1 and single) else formula()
-    return place(array.astype(kind.numpy), device, bool(requires_grad))
+    return finish(place(array.astype(kind.numpy), device), bool(requires_grad))
 
 
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Tensor:

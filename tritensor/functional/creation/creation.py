@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError, DtypeError, NumberError, explain
-from ...ground.arguments import wrong_type
-from ...ground.public import method, public
+from ...ground.arguments import UNEXPECTED, guarded, recovered, wrong_type
+from ...ground.public import method, public, publish
 from ...host.scalars import converted, single
 from ...kernels.bounds import bounds_at_host, within
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...operators import copy_into
-from ...operators.outputs import MADE, takes_out
+from ...operators.outputs import MADE, Into, into, takes_out, with_out
 from ...tensors import Tensor, blank, wrap
 from ...types import devices, dtypes, formats
 from ...types.layout import check_shape
@@ -145,28 +146,77 @@ def numpy_dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
     return found.numpy
 
 
-def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def place(array: np.ndarray, device: Any) -> Tensor:
     """A host array as a tensor on `device`."""
-    _check_flags(requires_grad, pin_memory)
     where = devices.resolve(device)
-    result = (
-        wrap(array)
-        if where is devices.cpu
-        else within(wrap(copies.from_host(array, where)), bounds_at_host(array, array.dtype))
-    )
-    if pin_memory and where is devices.cpu:
-        result = result.pin_memory()
-    if requires_grad:
-        result.requires_grad = True
-    return result
+    if where is devices.cpu:
+        return wrap(array)
+    return within(wrap(copies.from_host(array, where)), bounds_at_host(array, array.dtype))
 
 
-def _check_flags(requires_grad: Any, pin_memory: Any) -> None:
-    if requires_grad.__class__ is pin_memory.__class__ is bool:
-        return
+def finish(made: Tensor, requires_grad: Any, pin_memory: Any = False) -> Tensor:
+    """A tensor that was just made, with these options."""
+    if requires_grad is False is pin_memory:
+        return made
     for name, value in (("requires_grad", requires_grad), ("pin_memory", pin_memory)):
         if value is not None and value.__class__ is not bool:
             raise ArgumentError(f"argument '{name}' must be bool, not {type(value).__name__}")
+    if pin_memory and made._data.__class__ is not DeviceArray:
+        made = made.pin_memory()
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+_FLAGS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+    for name in ("requires_grad", "pin_memory")
+]
+_NOTHING = wrap(np.empty(0))
+
+
+def creates(
+    rule: Into | None = None, *, pins: bool = False
+) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """A decorator that makes public a function that makes a tensor, with options that it does not take itself.
+
+    They follow `device`. That it is one call, not one inside of another, makes 0.2 us of the 1.5 of `zeros(3)`.
+
+    Args:
+        rule: what is accepted as the option `out`, which there is not without.
+        pins: whether `pin_memory` is an option beside `requires_grad`.
+    """
+
+    def declare(function: Any) -> Callable[..., Tensor]:
+        none: Any = None if rule else _FLAGS
+
+        def call(*args: Any, out: Any = none, requires_grad: Any = False, pin_memory: Any = False, **named: Any) -> Any:
+            try:
+                if out is none and (pins or pin_memory is False):
+                    made = function(*args, **named) if named else function(*args)
+                    return made if requires_grad is False is pin_memory else finish(made, requires_grad, pin_memory)
+                if pins:
+                    finish(_NOTHING, False, pin_memory)
+                elif pin_memory is not False:
+                    named["pin_memory"] = pin_memory
+                if rule and out is not None:
+                    return into(function, rule, out, args, named | {"requires_grad": requires_grad})
+                return function(*args, **named, **({} if out is none else {"out": out}))  # which it does not know
+            except UNEXPECTED as error:
+                flags = {"requires_grad": requires_grad, "pin_memory": pin_memory}
+                given = named | {name: value for name, value in flags.items() if value is not False}
+                return recovered(function, call, args, given, error, **({} if out is none else {"out": out}))
+
+        signature = inspect.signature(function)
+        shown = [*signature.parameters.values()]
+        place = [*signature.parameters].index("device") + 1
+        shown[place:place] = _FLAGS[: 1 + pins]
+        function.__signature__ = signature.replace(parameters=shown)
+        made = with_out(call, function) if rule else guarded(call, function, function.__name__, "tritensor")
+        publish(function.__name__, made, functional=False)
+        return made  # type: ignore[no-any-return]
+
+    return declare
 
 
 @public(functional=False, guard=False)
@@ -194,7 +244,7 @@ def tensor(
     array = _as_array(data, wanted) if not isinstance(data, np.ndarray) else data
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
     copied = _cast(array, kind) if array is data else _converted(array, kind, data)
-    return place(copied.copy() if copied is array else copied, device, requires_grad, pin_memory)
+    return finish(place(copied.copy() if copied is array else copied, device), requires_grad, pin_memory)
 
 
 def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
@@ -333,28 +383,8 @@ def fill(out: DeviceArray, value: Any) -> None:
     copy_into(out, value)
 
 
-def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
-    """A tensor over an array that was just made."""
-    if requires_grad is False is pin_memory:
-        return wrap(data)
-    _check_flags(requires_grad, pin_memory)
-    result = wrap(data)
-    if pin_memory and data.__class__ is not DeviceArray:
-        result = result.pin_memory()
-    if requires_grad:
-        result.requires_grad = True
-    return result
-
-
-@public(functional=False, out=takes_out(MADE))
-def zeros(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+@creates(MADE, pins=True)
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor filled with zeros.
 
     >>> import tritensor as torch
@@ -362,33 +392,18 @@ def zeros(
     True
     """
     shape = check_shape("zeros", "size", sizes, size)
-    return finish(filled(shape, 0, numpy_dtype(dtype), device), requires_grad, pin_memory)
+    return wrap(filled(shape, 0, numpy_dtype(dtype), device))
 
 
-@public(functional=False, out=takes_out(MADE))
-def ones(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+@creates(MADE, pins=True)
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor filled with ones."""
     shape = check_shape("ones", "size", sizes, size)
-    return finish(filled(shape, 1, numpy_dtype(dtype), device), requires_grad, pin_memory)
+    return wrap(filled(shape, 1, numpy_dtype(dtype), device))
 
 
-@public(functional=False, out=takes_out(MADE))
-def full(
-    size: Sequence[int],
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+@creates(MADE, pins=True)
+def full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor filled with `fill_value`; unless given, the dtype is the default for that kind of number.
 
     Raises:
@@ -401,7 +416,7 @@ def full(
         raise wrong_type("full", "fill_value", "Number", fill_value, 2)
     kind = numpy_dtype(dtype, dtypes.of_scalar(fill_value))
     value = (single if prod(shape) == 1 else converted)(fill_value, dtypes.of(kind))
-    return finish(filled(shape, value, kind, device), requires_grad, pin_memory)
+    return wrap(filled(shape, value, kind, device))
 
 
 @public(functional=False, out=takes_out(MADE))
@@ -421,19 +436,16 @@ def empty(
         strides = formats.strides_of("empty", memory_format, shape)
         shape, wanted = turned(shape, strides), shape
     data = np.empty(shape, kind) if where is devices.cpu else buffer.empty(shape, kind, where)
-    made = finish(data, requires_grad, pin_memory)
+    made = finish(wrap(data), requires_grad, pin_memory)
     if strides is not None:
         made._data = restrided(made._data, wanted, strides)
     return made
 
 
-@public(functional=False)
-def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
-) -> Tensor:
+@creates(pins=True)
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A 0-dimensional tensor of the default dtype."""
-    wanted = dtypes.get_default_dtype() if dtype is None else dtype
-    return full((), s, dtype=wanted, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+    return full((), s, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device)
 
 
 @method("__new__")

@@ -2,24 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ...errors import ArgumentError
+from ...ground.composing import shown_as
 from ...ground.public import method, public
+from ...memory.array import DeviceArray
+from ...memory.lifted import Lifted
+from ...operators import lifting
 from ...tensors import Tensor
 from . import creation
-from .strides import PLAIN, lifted_as, made_like, options_like
+from .strides import new_strides, restrided, turned
+
+_PLAIN = frozenset((np.ndarray, DeviceArray))
 
 
-@public(functional=False)
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
+def made_like(
+    call: str,
+    make: Callable[..., Tensor],
+    x: Any,
+    dtype: Any,
+    device: Any,
+    format: Any,
+    requires_grad: bool,
     pin_memory: bool = False,
-    memory_format: Any = None,
+    **values: Any,
 ) -> Tensor:
+    """`make(shape, dtype=, device=, ...)` with the shape of `x`, its dtype and device unless given, in a memory format.
+
+    Raises:
+        ArgumentError: `x` is no tensor, or `format` no memory format.
+    """
+    options = options_like(call, x, dtype, device)
+    make, strides = getattr(make, "plain", make), new_strides(x, call, format)
+    made = make(x._data.shape if strides is None else turned(x.shape, strides), **options, **values)
+    made = creation.finish(made, requires_grad, pin_memory)
+    if strides is None:
+        return made if x._data.__class__ in _PLAIN else lifted_as(x, made)
+    made._data = restrided(made._data, x._data.shape, strides)
+    return made
+
+
+def lifted_as(x: Tensor, made: Tensor) -> Tensor:
+    """A new tensor; inside of a transformation one that results of `x` can be written to."""
+    data = x._data
+    return lifting.like(made, data) if isinstance(data, Lifted) and not isinstance(made._data, Lifted) else made
+
+
+def options_like(call: str, x: Any, dtype: Any, device: Any) -> dict[str, Any]:
+    """The dtype and the device of a new tensor: those of `x` unless given.
+
+    Raises:
+        ArgumentError: `x` is no tensor.
+    """
+    if not isinstance(x, Tensor):
+        raise ArgumentError(f"{call}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+    return {"dtype": x.dtype if dtype is None else dtype, "device": x.device if device is None else device}
+
+
+def _like(make: Callable[..., Tensor], documentation: str) -> Callable[..., Tensor]:
+    """The function of a tensor that makes another one with its shape."""
+    name = f"{make.__name__}_like"
+
+    def call(
+        input: Tensor,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        return made_like(name, make, input, dtype, device, memory_format, requires_grad, pin_memory)
+
+    return public(functional=False)(shown_as(call, name, documentation))  # type: ignore[no-any-return]
+
+
+zeros_like = _like(
+    creation.zeros,
     """Zeros with the shape, dtype and device of `input`, and its order of the dimensions in memory.
 
     >>> import tritensor as torch
@@ -31,24 +94,10 @@ def zeros_like(
 
     Raises:
         ShapeError: a memory format of tensors of another rank.
-    """
-    options = {"requires_grad": requires_grad, "pin_memory": pin_memory}
-    return made_like("zeros_like", creation.zeros, input, dtype, device, memory_format, **options)
-
-
-@public(functional=False)
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Ones with the shape, dtype, device and order in memory of `input`."""
-    options = {"requires_grad": requires_grad, "pin_memory": pin_memory}
-    return made_like("ones_like", creation.ones, input, dtype, device, memory_format, **options)
+    """,
+)
+ones_like = _like(creation.ones, "Ones with the shape, dtype, device and order in memory of `input`.")
+empty_like = _like(creation.empty, "Uninitialised, with the shape, dtype, device and order in memory of `input`.")
 
 
 @public(functional=False)
@@ -63,55 +112,39 @@ def full_like(
     memory_format: Any = None,
 ) -> Tensor:
     """`fill_value` with the shape, dtype, device and order in memory of `input`."""
-    options = {"requires_grad": requires_grad, "pin_memory": pin_memory, "fill_value": fill_value}
-    return made_like("full_like", creation.full, input, dtype, device, memory_format, **options)
+    flags = (requires_grad, pin_memory)
+    return made_like("full_like", creation.full, input, dtype, device, memory_format, *flags, fill_value=fill_value)
 
 
-@public(functional=False)
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Uninitialised, with the shape, dtype, device and order in memory of `input`."""
-    options = {"requires_grad": requires_grad, "pin_memory": pin_memory}
-    return made_like("empty_like", creation.empty, input, dtype, device, memory_format, **options)
+def _new(make: Callable[..., Tensor], documentation: str) -> None:
+    """Declare the method that makes a tensor of another size."""
+    name = f"new_{make.__name__}"
+
+    def call(self: Tensor, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        made = make(*sizes, **options_like(name, self, dtype, device), **options)
+        return made if self._data.__class__ in _PLAIN else lifted_as(self, made)
+
+    method()(shown_as(call, name, documentation))
 
 
-@method()
-def new_zeros(self: Tensor, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
-    """Zeros of this size, with the dtype and on the device of the tensor unless given; options are those of `zeros`."""
-    made = creation.zeros(*sizes, **options_like("new_zeros", self, dtype, device), **options)
-    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
-
-
-@method()
-def new_ones(self: Tensor, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
-    """Ones of this size, with the dtype and on the device of the tensor unless given; options are those of `ones`."""
-    made = creation.ones(*sizes, **options_like("new_ones", self, dtype, device), **options)
-    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
-
-
-@method()
-def new_empty(self: Tensor, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
-    """An uninitialised tensor of this size; options are those of `empty`, dtype and device are the tensor's."""
-    made = creation.empty(*sizes, **options_like("new_empty", self, dtype, device), **options)
-    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
+_OF_THE_TENSOR = "of this size, with the dtype and on the device of the tensor unless given; options are those of"
+_new(creation.zeros, f"Zeros {_OF_THE_TENSOR} `zeros`.")
+_new(creation.ones, f"Ones {_OF_THE_TENSOR} `ones`.")
+_new(
+    creation.empty,
+    "An uninitialised tensor of this size; options are those of `empty`, dtype and device are the tensor's.",
+)
 
 
 @method()
 def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
     """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
     made = creation.full(size, fill_value, **options_like("new_full", self, dtype, device), **options)
-    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
+    return made if self._data.__class__ in _PLAIN else lifted_as(self, made)
 
 
 @method()
 def new_tensor(self: Tensor, data: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
     """A copy of `data`, with the dtype and on the device of the tensor; options are those of `tensor`."""
     made = creation.tensor(data, **options_like("new_tensor", self, dtype, device), **options)
-    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
+    return made if self._data.__class__ in _PLAIN else lifted_as(self, made)

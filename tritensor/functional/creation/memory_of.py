@@ -11,22 +11,16 @@ from ...autograd.mode import recording
 from ...errors import AutogradError, DtypeError, ShapeError, warn
 from ...ground.arguments import check_tensor
 from ...ground.public import PACKAGE, method, public
-from ...tensors import Tensor
+from ...tensors import Tensor, wrap
 from ...types import formats, layout
 from ...types.layout import check_shape, integers
 from ..views.parts import as_strided
-from .creation import empty, finish, numpy_dtype
+from .creation import creates, empty, finish, numpy_dtype
 
 
-@public(functional=False)
+@creates()
 def empty_strided(
-    size: Sequence[int],
-    stride: Sequence[int],
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, pin_memory: bool = False
 ) -> Tensor:
     """A tensor with these strides, whose elements are whatever the memory held.
 
@@ -45,7 +39,7 @@ def empty_strided(
     if min(strides, default=0) < 0:
         raise ShapeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
     made = empty(layout.span(shape, strides, 0)[1], dtype=dtype, device=device, pin_memory=pin_memory)
-    return finish(as_strided(made, shape, strides)._data, requires_grad)
+    return wrap(as_strided(made, shape, strides)._data)
 
 
 @method()
@@ -62,14 +56,13 @@ def new_empty_strided(
     return PACKAGE["empty_strided"](size, stride, dtype=kind, device=where, **options)  # type: ignore[no-any-return]
 
 
-@public(functional=False)
+@creates()
 def empty_permuted(
     size: Sequence[int],
     physical_layout: Sequence[int],
     *,
     dtype: Any = None,
     device: Any = None,
-    requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor without gaps, whose dimensions lie in memory in the order `physical_layout`, the outermost first.
@@ -96,8 +89,7 @@ def empty_permuted(
             )
         if dim in order[:place]:
             raise ShapeError("Duplicate dim not allowed")
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "pin_memory": pin_memory}
-    return empty_strided(shape, formats.packed(shape, order), **options)
+    return empty_strided(shape, formats.packed(shape, order), dtype=dtype, device=device, pin_memory=pin_memory)
 
 
 @public(functional=False)
@@ -135,7 +127,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) {words}")
     if view.readonly:
         warn("The given buffer is not writable, so the tensor cannot be changed in place.")
-    return finish(np.frombuffer(buffer, kind, count, offset), requires_grad)
+    return finish(wrap(np.frombuffer(buffer, kind, count, offset)), requires_grad)
 
 
 @method(function=True)

@@ -9,28 +9,27 @@ import numpy as np
 
 from ...errors import ArgumentError, DtypeError, ShapeError, warn
 from ...ground.arguments import wrong_type
-from ...ground.public import public
 from ...host.scalars import converted, representable
 from ...kernels.bounds import within
 from ...kernels.random import ranges as kernels
-from ...operators.outputs import MADE, takes_out
+from ...operators.outputs import MADE
 from ...operators.rules import Number
-from ...tensors import Tensor
+from ...tensors import Tensor, wrap
 from ...types import devices, dtypes
 from ...types.layout import integers
 from ...types.size import check_extents
-from .creation import fill, filled, finish, numpy_dtype, place
+from .creation import creates, fill, filled, numpy_dtype, place
 
 _MISSING: Any = object()
 
 
-def _made(operator: kernels.Range, kind: np.dtype, device: Any, requires_grad: bool, **numbers: Any) -> Tensor:
+def _made(operator: kernels.Range, kind: np.dtype, device: Any, **numbers: Any) -> Tensor:
     """The operator's vector, made on the requested device."""
     check_extents((numbers["steps"],), kind.itemsize, "invalid size, possible overflow?")
     where, dtype = devices.resolve(device), dtypes.of(kind)
     if where is devices.cpu or not dtype.triton or dtype is dtypes.bool_:
-        return place(operator.reference(**numbers, dtype=dtype), where, requires_grad)
-    return finish(operator(**numbers, dtype=dtype, device=where)._data, requires_grad)
+        return place(operator.reference(**numbers, dtype=dtype), where)
+    return operator(**numbers, dtype=dtype, device=where)  # type: ignore[no-any-return]
 
 
 _COUNTED = (
@@ -40,15 +39,9 @@ _COUNTED = (
 )
 
 
-@public(functional=False, out=takes_out(MADE._replace(warning=_COUNTED, flat=True)))
+@creates(MADE._replace(warning=_COUNTED, flat=True))
 def arange(
-    start: Any = _MISSING,
-    end: Any = _MISSING,
-    step: Any = 1,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
+    start: Any = _MISSING, end: Any = _MISSING, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """A vector of numbers from `start` (0 when one bound is given) up to, not including, `end`.
 
@@ -95,21 +88,13 @@ def arange(
             count = max(0, -((start - converted(end, dtypes.int64)) // step))
     elif not whole:
         start, step = float(start), float(step)
-    made = _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
+    made = _made(kernels.arange, kind, device, start=start, step=step, steps=count)
     ends = (start, start + max(count - 1, 0) * step)
     return within(made, (min(ends), max(ends)) if kind == np.int64 else None)
 
 
-@public(functional=False, out=takes_out(MADE._replace(warning=_COUNTED, flat=True)))
-def range(
-    start: Any,
-    end: Any = _MISSING,
-    step: Any = 1,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@creates(MADE._replace(warning=_COUNTED, flat=True))
+def range(start: Any, end: Any = _MISSING, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch.
 
     Raises:
@@ -130,8 +115,7 @@ def range(
         ratio = (end - start) / step
         whole = isinstance(start, int) and isinstance(step, int)
         end = start + (math.floor(ratio) + (1 if whole else 0.5)) * step
-    options = {"device": device, "requires_grad": requires_grad}
-    return arange.plain(start, end, step, dtype=dtypes.of(kind), **options)  # type: ignore[attr-defined]
+    return arange.plain(start, end, step, dtype=dtypes.of(kind), device=device)  # type: ignore[attr-defined,no-any-return]
 
 
 def _bound(call: str, name: str, value: Any) -> Any:
@@ -174,30 +158,19 @@ def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
     return start, end, int(steps), kind
 
 
-@public(functional=False, out=takes_out(MADE._replace(flat=True)))
-def linspace(
-    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+@creates(MADE._replace(flat=True))
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers.
 
     Raises:
         DtypeError: the dtype does not hold a bound. ShapeError: a negative number of steps.
     """
     start, end, steps, kind = _spaced("linspace", start, end, steps, dtype)
-    return _made(kernels.linspace, kind, device, requires_grad, start=start, end=end, steps=steps)
+    return _made(kernels.linspace, kind, device, start=start, end=end, steps=steps)
 
 
-@public(functional=False, out=takes_out(MADE._replace(flat=True)))
-def logspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@creates(MADE._replace(flat=True))
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`.
 
     >>> import tritensor as torch
@@ -210,11 +183,11 @@ def logspace(
     check_extents((steps,))
     with np.errstate(all="ignore"):
         powers = (float(base) ** kernels.spaced(start, end, steps, kind)).astype(kind)
-    return place(powers, device, requires_grad)
+    return place(powers, device)
 
 
-@public(functional=False, out=takes_out(MADE))
-def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+@creates(MADE)
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A matrix with ones on the diagonal."""
     shape = integers("eye", "n", (n, n if m is None else m))
     for name, size in zip("nm", shape, strict=True):
@@ -223,8 +196,8 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, 
     check_extents(shape)
     kind, where = numpy_dtype(dtype), devices.resolve(device)
     if where is devices.cpu:
-        return place(np.eye(*shape, dtype=kind), where, requires_grad)
+        return place(np.eye(*shape, dtype=kind), where)
     matrix = filled(shape, 0, kind, where)
     if matrix.size:
         fill(matrix.as_strided((min(shape),), (shape[1] + 1,), 0), 1)
-    return finish(matrix, requires_grad)
+    return wrap(matrix)

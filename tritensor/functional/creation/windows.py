@@ -12,10 +12,9 @@ import numpy as np
 
 from ...errors import DtypeError, ShapeError
 from ...ground.arguments import whole
-from ...ground.public import public
 from ...tensors import Tensor
 from ...types import dtypes
-from .creation import place
+from .creation import creates, place
 
 
 def cosines(length: int, whole: int, weights: Sequence[float]) -> np.ndarray:
@@ -38,7 +37,13 @@ def kaiser(length: int, whole: int, beta: float) -> np.ndarray:
 
 
 def _made(
-    name: str, window_length: Any, dtype: Any, device: Any, requires_grad: bool, formula: Callable[[int], np.ndarray]
+    name: str,
+    window_length: Any,
+    periodic: bool,
+    dtype: Any,
+    device: Any,
+    formula: Callable[..., np.ndarray],
+    *numbers: Any,
 ) -> Tensor:
     length = whole(name, "window_length", window_length)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.of_argument(dtype)
@@ -47,14 +52,12 @@ def _made(
         raise DtypeError(words, remedy="pass torch.float32, or leave dtype out")
     if length < 0:
         raise ShapeError(f"{name} requires non-negative window_length, got window_length={length}")
-    array = np.ones(length) if length < 2 else formula(length)
-    return place(array.astype(kind.numpy), device, requires_grad)
+    array = np.ones(length) if length < 2 else formula(length, length - (not periodic), *numbers)
+    return place(array.astype(kind.numpy), device)
 
 
-@public(functional=False)
-def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+@creates()
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A triangular window of `window_length` numbers; that of one more without its last, if `periodic`.
 
     >>> import tritensor as torch
@@ -64,23 +67,16 @@ def bartlett_window(
     Raises:
         DtypeError: no floating dtype. ShapeError: a negative length. The same for the other windows.
     """
-    return _made(
-        "bartlett_window", window_length, dtype, device, requires_grad, lambda n: bartlett(n, n - (not periodic))
-    )
+    return _made("bartlett_window", window_length, periodic, dtype, device, bartlett)
 
 
-@public(functional=False)
-def hann_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+@creates()
+def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The Hann window, (1 - cos(2 pi n / N)) / 2; see `bartlett_window`."""
-    return _made(
-        *("hann_window", window_length, dtype, device, requires_grad),
-        lambda n: cosines(n, n - (not periodic), (0.5, 0.5)),
-    )
+    return _made("hann_window", window_length, periodic, dtype, device, cosines, (0.5, 0.5))
 
 
-@public(functional=False)
+@creates()
 def hamming_window(
     window_length: int,
     periodic: bool = True,
@@ -89,38 +85,20 @@ def hamming_window(
     *,
     dtype: Any = None,
     device: Any = None,
-    requires_grad: bool = False,
 ) -> Tensor:
     """The Hamming window, alpha - beta cos(2 pi n / N); see `bartlett_window`."""
-    return _made(
-        *("hamming_window", window_length, dtype, device, requires_grad),
-        lambda n: cosines(n, n - (not periodic), (alpha, beta)),
-    )
+    return _made("hamming_window", window_length, periodic, dtype, device, cosines, (alpha, beta))
 
 
-@public(functional=False)
-def blackman_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+@creates()
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The Blackman window, 0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N); see `bartlett_window`."""
-    return _made(
-        *("blackman_window", window_length, dtype, device, requires_grad),
-        lambda n: cosines(n, n - (not periodic), (0.42, 0.5, 0.08)),
-    )
+    return _made("blackman_window", window_length, periodic, dtype, device, cosines, (0.42, 0.5, 0.08))
 
 
-@public(functional=False)
+@creates()
 def kaiser_window(
-    window_length: int,
-    periodic: bool = True,
-    beta: float = 12.0,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """The Kaiser window, I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta); see `bartlett_window`."""
-    return _made(
-        *("kaiser_window", window_length, dtype, device, requires_grad),
-        lambda n: kaiser(n, n - (not periodic), beta),
-    )
+    return _made("kaiser_window", window_length, periodic, dtype, device, kaiser, beta)

@@ -8,6 +8,7 @@ rounding. Each device has a default generator; `manual_seed` seeds all of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,27 +18,21 @@ from ...autograd.gradients import unmoved
 from ...autograd.mode import no_grad
 from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from ...ground.arguments import number_in, whole
+from ...ground.composing import shown_as
 from ...ground.public import method, public
 from ...kernels.bounds import within
 from ...kernels.random import philox as kernels
 from ...kernels.random.bounds import between
-from ...operators.generators import Generator as Generator
-from ...operators.generators import default_generator as default_generator
-from ...operators.generators import draw_from
-from ...operators.generators import fork_rng as fork_rng
-from ...operators.generators import get_rng_state as get_rng_state
-from ...operators.generators import initial_seed as initial_seed
-from ...operators.generators import manual_seed as manual_seed
-from ...operators.generators import seed as seed
-from ...operators.generators import set_rng_state as set_rng_state
+from ...operators.generators import Generator, draw_from
 from ...operators.inplace import check_writable, write
 from ...operators.outputs import MADE, Into, takes_out
-from ...tensors import Tensor
+from ...tensors import Tensor, wrap
 from ...types import devices, dtypes
 from ...types.formats import strided
 from ...types.layout import check_shape
 from ..creation import creation
-from ..creation.strides import made_like
+from ..creation.creation import creates
+from ..creation.likeness import made_like
 from ..views.complex_views import view_as_complex
 
 # The largest permutation whose numbers are sorted together with 40 random bits.
@@ -57,29 +52,20 @@ def floating(kind: Any, name: str) -> dtypes.dtype:
     return found
 
 
-def _new(
-    operator: Any, shape: Any, name: str, generator: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool
-) -> Tensor:
+def _new(operator: Any, shape: Any, name: str, generator: Any, dtype: Any, device: Any) -> Tensor:
     place = devices.resolve(device)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.of(creation.numpy_dtype(dtype))
     if kind.is_complex:
         parts = operator(shape=(*shape, 2), dtype=dtypes.real_of(kind), device=place, **draw_from(place, generator))
         if operator is kernels.normal:
             parts *= math.sqrt(0.5)  # the variance of both parts together is 1
-        return creation.finish(view_as_complex(parts)._data, requires_grad, pin_memory)
-    drawn = operator(shape=shape, dtype=floating(kind, name), device=place, **draw_from(place, generator))
-    return creation.finish(drawn._data, requires_grad, pin_memory)
+        return wrap(view_as_complex(parts)._data)
+    return operator(shape=shape, dtype=floating(kind, name), device=place, **draw_from(place, generator))  # type: ignore[no-any-return]
 
 
-@public(functional=False, out=takes_out(MADE))
+@creates(MADE, pins=True)
 def rand(
-    *sizes: Any,
-    size: Any = None,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """Random numbers, uniformly distributed in [0, 1); of a complex dtype both parts are.
 
@@ -91,62 +77,47 @@ def rand(
         DtypeError: a dtype that is neither floating nor complex. DeviceError: a generator of another device.
     """
     shape = check_shape("rand", "size", sizes, size)
-    return _new(kernels.uniform, shape, "rand", generator, dtype, device, requires_grad, pin_memory)
+    return _new(kernels.uniform, shape, "rand", generator, dtype, device)
 
 
-@public(functional=False, out=takes_out(MADE))
+@creates(MADE, pins=True)
 def randn(
-    *sizes: Any,
-    size: Any = None,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """Random numbers from the standard normal distribution, complex ones of variance 1; the errors are those of
     `rand`."""
     shape = check_shape("randn", "size", sizes, size)
-    return _new(kernels.normal, shape, "randn", generator, dtype, device, requires_grad, pin_memory)
+    return _new(kernels.normal, shape, "randn", generator, dtype, device)
 
 
-@public(functional=False)
-def rand_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """`rand` with the shape, dtype, device and order in memory of `input`."""
-    options = {"requires_grad": requires_grad, "generator": generator}
-    return made_like("rand_like", rand, input, dtype, device, memory_format, **options)
+def _like(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function of a tensor that draws another one with its shape."""
+    name = f"{draw.__name__}_like"
+
+    def call(
+        input: Tensor,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        return made_like(name, draw, input, dtype, device, memory_format, requires_grad, generator=generator)
+
+    words = f"`{draw.__name__}` with the shape, dtype, device and order in memory of `input`."
+    return public(functional=False)(shown_as(call, name, words))  # type: ignore[no-any-return]
 
 
-@public(functional=False)
-def randn_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """`randn` with the shape, dtype, device and order in memory of `input`."""
-    options = {"requires_grad": requires_grad, "generator": generator}
-    return made_like("randn_like", randn, input, dtype, device, memory_format, **options)
+rand_like, randn_like = _like(rand), _like(randn)
 
 
-@public(functional=False, out=takes_out(MADE))
+@creates(MADE)
 def randint(
     *bounds: Any,
     generator: Generator | None = None,
     dtype: Any = None,
     device: Any = None,
-    requires_grad: bool = False,
     low: int | None = None,
     high: int | None = None,
     size: Any = None,
@@ -174,7 +145,7 @@ def randint(
     limits = between(whole("randint", "low", low), whole("randint", "high", high), kind)
     shape, place = check_shape("randint", "size", (), size), devices.resolve(device)
     drawn = kernels.integers(shape=shape, dtype=kind, device=place, **draw_from(place, generator), **limits)
-    return within(creation.finish(drawn._data, requires_grad, False), (int(low), int(high) - 1))
+    return within(drawn, (int(low), int(high) - 1))  # type: ignore[no-any-return]
 
 
 @public(functional=False)
@@ -191,21 +162,12 @@ def randint_like(
 ) -> Tensor:
     """`randint` with the shape, dtype, device and order in memory of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    options = {"requires_grad": requires_grad, "generator": generator}
     draw = partial(randint, low, high)
-    return made_like("randint_like", draw, input, dtype, device, memory_format, **options)
+    return made_like("randint_like", draw, input, dtype, device, memory_format, requires_grad, generator=generator)
 
 
-@public(functional=False, out=takes_out(MADE))
-def randperm(
-    n: int,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+@creates(MADE, pins=True)
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """A random permutation of the integers from 0 to n - 1, made by sorting random keys of 40 bits or more on the host.
 
     >>> import tritensor as torch
@@ -227,7 +189,7 @@ def randperm(
         order = keys & ~mask | np.arange(n)
         order.sort()
         order &= mask
-    return creation.place(order.astype(creation.numpy_dtype(dtype, dtypes.int64)), place, requires_grad, pin_memory)
+    return creation.place(order.astype(creation.numpy_dtype(dtype, dtypes.int64)), place)
 
 
 def _host_integers(count: int, call: dict[str, int]) -> np.ndarray:

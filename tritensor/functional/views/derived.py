@@ -14,6 +14,7 @@ from ...autograd.gradients import underived
 from ...autograd.mode import recording
 from ...autograd.tape import views_on
 from ...ground.arguments import check_tensor
+from ...ground.composing import shown_as
 from ...ground.public import PACKAGE, method, public, publish
 from ...operators.inplace import check_history
 from ...operators.outputs import takes_out
@@ -28,10 +29,8 @@ def _derived(name: str, function: Any, documentation: str, first: str = "input")
     def declare(call: Any) -> Any:
         shown = inspect.signature(function)
         tensor, *rest = shown.parameters.values()
-        call.__name__, call.__qualname__, call.__doc__ = name, name, documentation
-        call.__code__ = call.__code__.replace(co_name=name)  # in tracebacks, and where frames are named
-        call.__signature__ = shown.replace(parameters=[tensor.replace(name=first, annotation="Tensor"), *rest])
-        return call
+        parameters = [tensor.replace(name=first, annotation="Tensor"), *rest]
+        return shown_as(call, name, documentation, shown.replace(parameters=parameters))
 
     return declare
 

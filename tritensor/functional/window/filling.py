@@ -19,7 +19,7 @@ from ...types import dtypes, layout
 from ...types.formats import suggested
 from ...types.size import Size
 from ..creation.creation import empty
-from ..creation.strides import lifted_as
+from ..creation.likeness import lifted_as
 from .resizing import resized
 
 # The modes, and what PyTorch calls the operators that repeat elements.
