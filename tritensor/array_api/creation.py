@@ -16,7 +16,7 @@ from ..functional.views import views
 from ..ground.public import PACKAGE
 from ..tensors import Tensor
 from ..types import layout
-from .declaring import declared
+from .declaring import functions_of
 from .statistics import one_axis
 
 _TABLE = """
@@ -141,4 +141,4 @@ _OWN = {
     "take": _take,
     "take_along_axis": lambda x, indices, *, axis=-1: functional.take_along_dim(x, _positive(x, indices, axis), axis),
 }
-FUNCTIONS = declared(__name__, _TABLE, PACKAGE | _OWN)
+FUNCTIONS = functions_of(__name__, _TABLE, PACKAGE | _OWN)

@@ -16,7 +16,7 @@ _ANNOTATIONS = """x: Tensor; x1: Tensor | complex; x2: Tensor | complex; arrays:
 _KINDS = dict(entry.strip().split(": ") for entry in _ANNOTATIONS.split(";"))
 
 
-def declared(module: str, table: str, functions: Mapping[str, Any]) -> dict[str, Any]:
+def functions_of(module: str, table: str, functions: Mapping[str, Any]) -> dict[str, Any]:
     """The public functions of a table, by name.
 
     A line is `name(parameters) = target(parameter=its): text`. The target, by default `name`, is the one of `functions`

@@ -12,7 +12,7 @@ from ..tensors import Tensor
 from ..types import dtypes
 from .arrays import Array
 from .data_types import NUMBERS, promoted
-from .declaring import declared
+from .declaring import functions_of
 
 _ONE = """abs, acos, acosh, asin, asinh, atan, atanh, bitwise_invert = bitwise_not, ceil, conj = conj_physical, cos,
     cosh, exp, expm1, floor, imag, isfinite, isinf, isnan, log, log10, log1p, log2, logical_not, negative, positive,
@@ -76,7 +76,7 @@ def _table(names: str, parameters: str) -> str:
 _OWN = {"clip": _clip, "expm1": _expm1, "floor_divide": _floor_divide}
 _OWN |= {"remainder": _remainder, "round": _round, "sign": _sign}
 _all = f"{_table(_ONE, 'x, /')}\n{_table(_TWO, 'x1, x2, /')}\nclip(x, /, min=None, max=None)"
-FUNCTIONS = declared(__name__, _all, PACKAGE | _OWN)
+FUNCTIONS = functions_of(__name__, _all, PACKAGE | _OWN)
 
 
 def _operator(name: str, function: Callable[..., Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import fft as transforms
-from .declaring import declared
+from .declaring import functions_of
 
 _LINES, _GRIDS = ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft"), ("fftn", "ifftn", "irfftn", "rfftn")
 _TABLE = """
@@ -14,6 +14,6 @@ rfftfreq(n, /, *, d=1.0, dtype=None, device=None)
 """
 _TABLE += "\n".join(f"{name}(x, /, *, n=None, axis=-1, norm='backward')" for name in _LINES)
 _TABLE += "".join(f"\n{name}(x, /, *, s=None, axes=None, norm='backward') = {name}(axes=dim)" for name in _GRIDS)
-_named = declared(__name__, _TABLE, vars(transforms))
+_named = functions_of(__name__, _TABLE, vars(transforms))
 globals().update(_named)
 __all__ = [*_named]

@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..functional.views.views import broadcast_tensors
 from ..tensors import Tensor
 from .arrays import Array
-from .declaring import declared
+from .declaring import functions_of
 from .statistics import reduction
 
 _TABLE = """
@@ -64,7 +64,7 @@ _OWN = {
     "vecdot": _vecdot,
     "vector_norm": _vector_norm,
 }
-_named = declared(__name__, _TABLE, {**vars(functional), **vars(linalg), **_OWN})
+_named = functions_of(__name__, _TABLE, {**vars(functional), **vars(linalg), **_OWN})
 globals().update(_named)
 __all__ = [*_named]
 Array.__matmul__ = lambda self, other: _named["matmul"](self, other)

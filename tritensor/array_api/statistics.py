@@ -14,7 +14,7 @@ from ..functional.views.complex_views import view_as_complex, view_as_real
 from ..ground.public import PACKAGE
 from ..tensors import Tensor
 from ..types import dtypes, layout
-from .declaring import declared
+from .declaring import functions_of
 
 _TABLE = """
 all(x, /, *, axis=None, keepdims=False): Tests if all elements along axes are true, or not zero; bool.
@@ -136,4 +136,4 @@ _OWN = {
     "unique_inverse": lambda x: UniqueInverse(*_unique(x)[:2]),
     "unique_values": lambda x: _unique(x)[0],
 }
-FUNCTIONS = declared(__name__, _TABLE, PACKAGE | _OWN)
+FUNCTIONS = functions_of(__name__, _TABLE, PACKAGE | _OWN)

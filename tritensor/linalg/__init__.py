@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..errors import LinAlgError as LinAlgError
 from . import factorizations, matrix_functions, norms, solving
 from . import old_names as _old_names  # noqa: F401 - its functions are public names of the package
-from . import old_solving as _old_solving  # noqa: F401
 from .factorizations import *
 from .matrix_functions import *
 from .norms import *

@@ -1,29 +1,34 @@
-"""Factorisations by the names that they had before `linalg`, and those that are there alone.
+"""Linear algebra by the names that it had before `linalg`, what is there alone, and what PyTorch has removed.
 
-They take and raise what `linalg`'s do.
+Functions take and raise what `linalg`'s do.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import return_types
 from ..autograd.gradients import called, underived
 from ..autograd.mode import recording
 from ..errors import AutogradError, DtypeError, ShapeError, require
 from ..functional.creation.creation import zeros
+from ..functional.elementwise.pointwise import where
+from ..functional.matmul.linear_algebra import without
+from ..ground.arguments import check_tensor
+from ..ground.composing import shown_as
 from ..ground.public import public
 from ..operators.outputs import Into, takes_out
 from ..random import randn
 from ..tensors import Tensor
-from . import decompositions, factorizations
+from . import decompositions, factorizations, matrix_functions, solvers, solving
 from .factorizations import check_factors, factored, positive, reflections, unpacked
-from .matrices import adjoint
+from .matrices import adjoint, check_matrices, identity
 
 _old_in_float32 = public(method=True, functional=False, out=takes_out(), autocast={"cpu": "float32"})
 # PyTorch casts to out in these
 _cast_in_float32 = public(method=True, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "float32"})
 _function = public(functional=False)
+_method = public(functional=False, method=True)
 
 
 @_cast_in_float32
@@ -142,6 +147,105 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     return called("OrmqrBackward0", found)  # type: ignore[no-any-return]
 
 
+# ---- solving ----------------------------------------------------------------------------------------------
+
+
+@_old_in_float32
+def inverse(input: Tensor) -> Tensor:
+    """`linalg.inv`."""
+    return solving.inv(input)
+
+
+@_method
+def det(input: Tensor) -> Tensor:
+    """`linalg.det`."""
+    return solving.det(input)
+
+
+@_old
+def slogdet(input: Tensor) -> return_types.slogdet:
+    """`linalg.slogdet`."""
+    return return_types.slogdet(*solving.slogdet(input))
+
+
+@_method
+def logdet(input: Tensor) -> Tensor:
+    """The logarithms of determinants; NaN where one is negative.
+
+    >>> import tritensor as torch
+    >>> torch.logdet(torch.tensor([[2., 0.], [0., 0.5]]))
+    tensor(0.)
+    """
+    check_matrices("logdet", input)
+    sign, size = solvers.slogdet(input)
+    return sign.log() + size if sign.is_complex() else where(sign == -1, float("nan"), size)  # type: ignore[no-any-return]
+
+
+@public(functional=False, method=True, autocast={"cpu": "float32"})
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """`linalg.pinv`."""
+    return solving.pinv(input, rcond)
+
+
+@_old
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """`linalg.matrix_power`."""
+    return matrix_functions.matrix_power(input, n)
+
+
+@_method
+def matrix_exp(input: Tensor) -> Tensor:
+    """`linalg.matrix_exp`."""
+    return matrix_functions.matrix_exp(input)
+
+
+@_cast_in_float32
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
+    """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U.
+
+    >>> import tritensor as torch
+    >>> torch.cholesky_inverse(torch.tensor([[2., 0.], [0., 1.]]))
+    tensor([[0.2500, 0.0000],
+            [0.0000, 1.0000]])
+    """
+    check_matrices("cholesky_inverse", input)
+    if getattr(input._data, "has_tangents", False):  # gradients are of the whole matrix, as PyTorch's; tangents are not
+        input = input.triu() if upper else input.tril()
+    one = identity(input, input.shape[-1])[(None,) * (input.ndim - 2)]
+    return called("CholeskyInverseBackward0", solvers.cholesky_solved(input, one, upper=upper))  # type: ignore[no-any-return]
+
+
+@_cast_in_float32
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """Solves (L @ L^H) @ X = input for X, of which L is `input2`; with `upper` (U^H @ U) @ X = input. Batches
+    broadcast."""
+    for letter, x in (("b", input), ("u", input2)):
+        words = "{} should have at least 2 dimensions, but has {} dimensions instead"
+        require(x.ndim > 1, ShapeError, words, letter, x.ndim)
+    rows, cols = input2.shape[-2:]
+    words = "A must be batches of square matrices, but they are {} by {} matrices"
+    require(rows == cols, ShapeError, words, rows, cols)
+    words = "Incompatible matrix sizes for linear_solve: each A matrix is {} by {} but each b matrix is {} by {}"
+    require(cols == input.shape[-2], ShapeError, words, rows, cols, *input.shape[-2:])
+    return solvers.cholesky_solved(*solving.fitting("cholesky_solve", input2, input), upper=upper)  # type: ignore[no-any-return]
+
+
+@_old_in_float32
+def triangular_solve(
+    input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> return_types.triangular_solve:
+    """Solves A @ X = input for X, with `transpose` A^T @ X = input; returns a copy of A too: see
+    `linalg.solve_triangular`."""
+    for letter, x in (("b", input), ("A", A)):
+        words = "torch.triangular_solve: Expected {} to have at least 2 dimensions, but it has {} dimensions instead"
+        require(x.ndim > 1, ShapeError, words, letter, x.ndim)
+    a, b = solving.fitting("triangular_solve", A, input)
+    upper = bool(upper) is not bool(transpose)
+    found = solvers.substituted(a.mT if transpose else a, b, upper=upper, unitriangular=unitriangular)
+    copied = without(input, A.expand(*found.shape[:-2], *A.shape[-2:]).clone())
+    return return_types.triangular_solve(*[called("TriangularSolveBackward0", each) for each in (found, copied)])
+
+
 # ---- approximate, of few singular values ----------------------------------------------------------------------
 
 
@@ -187,6 +291,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
 
 # ---- removed ----------------------------------------------------------------------------------------------------
 
+_GONE = "This function was deprecated since version 1.9 and is now removed."
 _REMOVED = {
     "symeig": """The default behavior has changed from using the upper triangular portion of the matrix by default \
 to using the lower triangular portion.
@@ -213,12 +318,31 @@ L_complex, V_complex = torch.linalg.eig(A)""",
 
 def _removed(name: str, words: str) -> None:
     def call(input: Tensor, *args: Any, **options: Any) -> Any:
-        require(False, ShapeError, "This function was deprecated since version 1.9 and is now removed. {}", words)
+        raise ShapeError(f"{_GONE} {words}")
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Removed from PyTorch, as a call says: see `linalg.{'eigh' if name == 'symeig' else name}`."
-    public(method=True, functional=False)(call)
+    doc = f"Removed from PyTorch, as a call says: see `linalg.{'eigh' if name == 'symeig' else name}`."
+    _method(shown_as(call, name, doc))
 
 
 for _name, _words in _REMOVED.items():
     _removed(_name, _words)
+
+
+@_method
+def lstsq(input: Tensor, A: Tensor) -> NoReturn:
+    """Removed from PyTorch: `linalg.lstsq`, with its arguments in the other order, takes its place."""
+    raise ShapeError(f"{_GONE} `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.")
+
+
+@_method
+def solve(input: Tensor, A: Tensor) -> NoReturn:
+    """Removed from PyTorch: `linalg.solve`, with its arguments in the other order, takes its place."""
+    raise ShapeError(f"{_GONE} `torch.solve` is deprecated in favor of `torch.linalg.solve`.")
+
+
+@public(functional=False)
+def matrix_rank(input: Tensor, tol: Any = None, symmetric: bool = False) -> NoReturn:
+    """Removed from PyTorch: `linalg.matrix_rank` takes its place."""
+    check_tensor("matrix_rank", "input", 1, input)
+    words = "\nPlease use the `torch.linalg.matrix_rank` function instead. The parameter 'symmetric' was renamed in "
+    raise ShapeError(f"{_GONE}{words}`torch.linalg.matrix_rank()` to 'hermitian'.")

@@ -8,12 +8,12 @@ from typing import Any
 from ..errors import explain
 from ..kernels.optimizer import rules
 from ..tensors import Tensor
-from .ruled import Ruled, declared
+from .ruled import Ruled, optimizer
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 
-@declared(rules.adam_numbers, rules.adam, rules.adam_amsgrad)
+@optimizer(rules.adam_numbers, rules.adam, rules.adam_amsgrad)
 class Adam(Ruled):
     """The Adam optimizer: steps scaled by running averages of the gradient and of its square, by Kingma and Ba (2015).
 
@@ -74,7 +74,7 @@ class Adam(Ruled):
                 raise ValueError(f"{kind} is not supported for capturable=False and foreach=True")
 
 
-@declared(rules.adam_numbers, rules.adam, rules.adam_amsgrad)
+@optimizer(rules.adam_numbers, rules.adam, rules.adam_amsgrad)
 class AdamW(Adam):
     """The AdamW optimizer: Adam with decoupled weight decay, taken from the parameter, by Loshchilov and Hutter
     (2019)."""
@@ -84,7 +84,7 @@ class AdamW(Adam):
     _fixed = {"decoupled_weight_decay": True}  # noqa: RUF012
 
 
-@declared(rules.nadam_numbers, rules.nadam)
+@optimizer(rules.nadam_numbers, rules.nadam)
 class NAdam(Ruled):
     """Adam with Nesterov's momentum, by Dozat (2016).
 
@@ -114,7 +114,7 @@ class NAdam(Ruled):
     _ranged = {"eps": "epsilon", "weight_decay": "weight_decay", "momentum_decay": "momentum_decay"}  # noqa: RUF012
 
 
-@declared(rules.radam_numbers, rules.radam)
+@optimizer(rules.radam_numbers, rules.radam)
 class RAdam(Ruled):
     """Adam that scales its steps only once it has averaged enough squares, by Liu et al. (2020).
 
@@ -140,7 +140,7 @@ class RAdam(Ruled):
     _ranged = {"eps": "epsilon", "weight_decay": "weight_decay"}  # noqa: RUF012
 
 
-@declared(rules.adamax_numbers, rules.adamax)
+@optimizer(rules.adamax_numbers, rules.adamax)
 class Adamax(Ruled):
     """Adam scaled by the largest gradients in place of the mean square, by Kingma and Ba (2015).
 

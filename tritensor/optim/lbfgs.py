@@ -10,7 +10,7 @@ from ..errors import ArgumentError, explain, require
 from ..functional.creation.creation import zeros
 from ..functional.views.joining import cat
 from ..tensors import Tensor
-from .ruled import Declared, declared
+from .ruled import Declared, optimizer
 
 __all__ = ["LBFGS"]
 
@@ -95,7 +95,7 @@ def _strong_wolfe(
     return bracket[low if len(bracket) > 1 else 0], evaluations
 
 
-@declared()
+@optimizer()
 class LBFGS(Declared):
     """The L-BFGS optimizer: steps by an estimate of the inverse Hessian, from gradients, by Liu and Nocedal (1989).
 

@@ -66,7 +66,7 @@ def pair(name: str, values: Any, fits: Callable[[Any], Any]) -> tuple[Any, ...]:
 
 
 @dataclass_transform(eq_default=False)
-def declared(schedule: Any = None, *rules: Any) -> Callable[[Kind], Kind]:
+def optimizer(schedule: Any = None, *rules: Any) -> Callable[[Kind], Kind]:
     """A decorator of optimizers whose annotated fields, with their defaults, are the parameters of the constructor.
 
     They follow `params` and those of the base; what follows a field named `_` is passed by name.
@@ -105,9 +105,9 @@ def declared(schedule: Any = None, *rules: Any) -> Callable[[Kind], Kind]:
     return declare
 
 
-@declared()
+@optimizer()
 class Declared(Optimizer):
-    """An optimizer that is `declared`.
+    """An optimizer whose options are declared, see `optimizer`.
 
     Attributes:
         _fixed: options that the constructor does not take.

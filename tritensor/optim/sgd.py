@@ -8,12 +8,12 @@ from typing import Any
 from ..errors import ArgumentError, require
 from ..kernels.optimizer import rules
 from ..tensors import Tensor
-from .ruled import Ruled, declared
+from .ruled import Ruled, optimizer
 
 __all__ = ["ASGD", "SGD", "Rprop"]
 
 
-@declared(rules.sgd_numbers, rules.sgd, rules.sgd_momentum)
+@optimizer(rules.sgd_numbers, rules.sgd, rules.sgd_momentum)
 class SGD(Ruled):
     """Stochastic gradient descent, with momentum, Nesterov's look-ahead and weight decay.
 
@@ -66,7 +66,7 @@ class SGD(Ruled):
         return not value < 0.0  # NaN is accepted
 
 
-@declared(rules.asgd_numbers, rules.asgd)
+@optimizer(rules.asgd_numbers, rules.asgd)
 class ASGD(Ruled):
     """Averaged stochastic gradient descent: a decreasing rate, and the average of the parameters, by Polyak and
     Juditsky (1992).
@@ -97,7 +97,7 @@ class ASGD(Ruled):
     _ranged = {"weight_decay": "weight_decay"}  # noqa: RUF012
 
 
-@declared(rules.rprop_numbers, rules.rprop)
+@optimizer(rules.rprop_numbers, rules.rprop)
 class Rprop(Ruled):
     """Resilient backpropagation: steps by the signs of gradients, growing while a sign stays, by Riedmiller and Braun
     (1993).

@@ -8,12 +8,12 @@ from typing import Any
 
 from ..errors import explain
 from ..tensors import Tensor
-from .ruled import Declared, check_rate, declared, pair
+from .ruled import Declared, check_rate, optimizer, pair
 
 __all__ = ["SparseAdam"]
 
 
-@declared()
+@optimizer()
 class SparseAdam(Declared):
     """Adam that changes only the rows that a sparse gradient has.
 

@@ -9,10 +9,10 @@ from typing import Any
 from ..ground.arguments import check_number
 from ..kernels.optimizer import rules
 from ..tensors import Tensor
-from .ruled import Ruled, declared
+from .ruled import Ruled, optimizer
 
 
-@declared(rules.adadelta_numbers, rules.adadelta)
+@optimizer(rules.adadelta_numbers, rules.adadelta)
 class Adadelta(Ruled):
     """The Adadelta optimizer: steps scaled by the sizes of the steps and gradients so far, by Zeiler (2012).
 
@@ -44,7 +44,7 @@ class Adadelta(Ruled):
         check_number("rho", rho, lambda value: 0.0 <= value <= 1.0, f"Invalid rho value: {rho}")
 
 
-@declared(rules.adagrad_numbers, rules.adagrad)
+@optimizer(rules.adagrad_numbers, rules.adagrad)
 class Adagrad(Ruled):
     """The Adagrad optimizer: steps scaled by the root of the sum of all squared gradients, by Duchi et al. (2011).
 
@@ -84,7 +84,7 @@ class Adagrad(Ruled):
                 self._fill(param, {**group, **options}, ("sum",), self.state[param])
 
 
-@declared(
+@optimizer(
     rules.rmsprop_numbers,
     rules.rmsprop,
     rules.rmsprop_momentum,

@@ -22,7 +22,7 @@ from ..kernels.optimizer.steps import CHUNK, Large, Step
 from ..tensors import Tensor, wrap
 from ..types.dtypes import bfloat16, finfo
 from .optimizer import new_state
-from .ruled import Declared, check_rate, declared
+from .ruled import Declared, check_rate, optimizer
 
 
 class Stacked(Declared):
@@ -98,7 +98,7 @@ def _direct(*tensors: Tensor | None) -> bool:
     )
 
 
-@declared()
+@optimizer()
 class Adafactor(Stacked):
     """Adam's scaling from the means of squares of rows and columns of matrices, by Shazeer and Stern (2018).
 
@@ -188,7 +188,7 @@ class Adafactor(Stacked):
             self.state[param]["step"].fill_(step)
 
 
-@declared()
+@optimizer()
 class Muon(Stacked):
     """Momentum made orthogonal by Newton and Schulz's iteration, by Jordan (2024); for matrices alone.
 

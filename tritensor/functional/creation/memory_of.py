@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import recording
-from ...errors import AutogradError, DtypeError, ShapeError, warn
+from ...errors import AutogradError, DtypeError, ShapeError, require, warn
 from ...ground.arguments import check_tensor
 from ...ground.public import PACKAGE, method, public
 from ...tensors import Tensor, wrap
@@ -32,12 +32,11 @@ def empty_strided(
         ShapeError: negative sizes or strides, or not as many of both.
     """
     shape, strides = integers("empty_strided", "size", (size,)), integers("empty_strided", "stride", (stride,))
-    if len(shape) != len(strides):
-        words = f"({len(shape)}) must match dimensionality of strides ({len(strides)})"
-        raise ShapeError(f"dimensionality of sizes {words}")
+    words = "dimensionality of sizes ({}) must match dimensionality of strides ({})"
+    require(len(shape) == len(strides), ShapeError, words, len(shape), len(strides))
     check_shape("empty_strided", "size", (shape,))
-    if min(strides, default=0) < 0:
-        raise ShapeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
+    words = "Storage size calculation overflowed with sizes={} and strides={}"
+    require(min(strides, default=0) >= 0, ShapeError, words, list(shape), list(strides))
     made = empty(layout.span(shape, strides, 0)[1], dtype=dtype, device=device, pin_memory=pin_memory)
     return wrap(as_strided(made, shape, strides)._data)
 
@@ -70,15 +69,11 @@ def empty_permuted(
     Raises:
         ShapeError: the order has not each dimension once.
     """
-    shape, order = (
-        check_shape("empty_permuted", "size", (size,)),
-        integers("empty_permuted", "dims", (physical_layout,)),
-    )
-    if len(shape) != len(order):
-        raise ShapeError(
-            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
-            f"{len(shape)} is not equal to len(physical_layout) = {len(order)}"
-        )
+    shape = check_shape("empty_permuted", "size", (size,))
+    order = integers("empty_permuted", "dims", (physical_layout,))
+    words = "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {} is not "
+    words += "equal to len(physical_layout) = {}"
+    require(len(shape) == len(order), ShapeError, words, len(shape), len(order))
     for place, dim in enumerate(order):
         if not 0 <= dim < len(shape):
             raise ShapeError(
@@ -87,8 +82,7 @@ def empty_permuted(
                 "the dims of physical_layout are not counted from the end" if dim < 0 else "",
                 remedy=f"name each dim from 0 to {len(shape) - 1} once",
             )
-        if dim in order[:place]:
-            raise ShapeError("Duplicate dim not allowed")
+        require(dim not in order[:place], ShapeError, "Duplicate dim not allowed")
     return empty_strided(shape, formats.packed(shape, order), dtype=dtype, device=device, pin_memory=pin_memory)
 
 
@@ -113,18 +107,14 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
     length = view.nbytes
-    if not length or not count:
-        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
-    if not 0 <= offset < length:
-        raise ValueError(
-            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
-        )
-    if count < 0 and (length - offset) % kind.itemsize:
-        words = f"after offset ({offset} bytes) must be a multiple of element size ({kind.itemsize})"
-        raise ValueError(f"buffer length ({length - offset} bytes) {words}")
-    if offset + count * kind.itemsize > length:
-        words = f"after offset ({offset} bytes) must not be greater than actual buffer length ({length} bytes)"
-        raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) {words}")
+    require(length and count, ValueError, "both buffer length ({}) and count ({}) must not be 0", length, count)
+    words = "offset ({} bytes) must be non-negative and no greater than buffer length ({} bytes) minus 1"
+    require(0 <= offset < length, ValueError, words, offset, length)
+    left, one = length - offset, kind.itemsize
+    words = "buffer length ({} bytes) after offset ({} bytes) must be a multiple of element size ({})"
+    require(count >= 0 or not left % one, ValueError, words, left, offset, one)
+    words = "requested buffer length ({} * {} bytes) after offset ({} bytes) must not be greater than actual buffer "
+    require(count * one <= left, ValueError, words + "length ({} bytes)", count, one, offset, length)
     if view.readonly:
         warn("The given buffer is not writable, so the tensor cannot be changed in place.")
     return finish(wrap(np.frombuffer(buffer, kind, count, offset)), requires_grad)

@@ -29,9 +29,8 @@ def _never(name: str) -> Callable[[Tensor], bool]:
     return call
 
 
-for _name in ("ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized", "sparse", "sparse_csr", "vulkan"):
-    method(f"is_{_name}")(property(_never(f"is_{_name}")))
-for _name in ("xla", "xpu"):
+_NEVER = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu"
+for _name in _NEVER.split():
     method(f"is_{_name}")(property(_never(f"is_{_name}")))
 for _name in ("coalesced", "distributed", "inference"):
     method(f"is_{_name}")(_never(f"is_{_name}"))

@@ -56,17 +56,8 @@ class TensorType(type):
         return tensor(data[0], dtype=cls.dtype, device=place)
 
 
-BFloat16Tensor = TensorType(dtypes.bfloat16)
-BoolTensor = TensorType(dtypes.bool_)
-ByteTensor = TensorType(dtypes.uint8)
-CharTensor = TensorType(dtypes.int8)
-DoubleTensor = TensorType(dtypes.float64)
-FloatTensor = TensorType(dtypes.float32)
-HalfTensor = TensorType(dtypes.float16)
-IntTensor = TensorType(dtypes.int32)
-LongTensor = TensorType(dtypes.int64)
-ShortTensor = TensorType(dtypes.int16)
-_TYPES = [each for each in list(vars().values()) if isinstance(each, TensorType)]
+_INTEGERS = (dtypes.bool_, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
+_TYPES = [*map(TensorType, (*_INTEGERS, dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64))]
 OF_CUDA = {each.__name__: TensorType(each.dtype, "torch.cuda") for each in _TYPES}
 for _type in _TYPES:
     publish(_type.__name__, _type, functional=False)

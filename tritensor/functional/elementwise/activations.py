@@ -9,6 +9,7 @@ from typing import Any
 from ...autograd.gradients import called
 from ...errors import DivisionError, DtypeError, ShapeError
 from ...ground.arguments import check_tensor
+from ...ground.composing import shown_as
 from ...ground.public import public
 from ...host.scalars import converted, rounded
 from ...kernels.elementwise import activations, piecewise
@@ -342,16 +343,11 @@ def _declare(function: Any, inplace: bool, package: bool = True, functional: boo
     def call(input: Tensor, *args: Any, **named: Any) -> Tensor:
         return function(input, *args, inplace=inplace, **named)  # type: ignore[no-any-return]
 
-    call.__name__ = call.__qualname__ = function.__name__ + "_" * inplace
-    call.__doc__ = (
-        f"In-place version of `{function.__name__}`: writes to the tensor's own memory."
-        if inplace
-        else function.__doc__
-    )
-    shown = inspect.signature(function)
+    name, shown = function.__name__, inspect.signature(function)
+    doc = f"In-place version of `{name}`: writes to the tensor's own memory." if inplace else function.__doc__
     left_out = ("inplace", "out") if inplace else ("inplace",)
     parameters = [each for each in shown.parameters.values() if each.name not in left_out]
-    call.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
+    shown_as(call, name + "_" * inplace, doc, shown.replace(parameters=parameters))
     public(package=package, functional=functional)(call)
 
 

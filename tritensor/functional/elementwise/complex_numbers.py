@@ -10,6 +10,7 @@ from typing import Any
 from ...autograd.gradients import called
 from ...errors import DtypeError
 from ...ground.arguments import check_tensor
+from ...ground.composing import shown_as
 from ...ground.public import public
 from ...kernels.elementwise.arithmetic import conj as conjugate
 from ...operators.inplace import in_place_form
@@ -103,9 +104,7 @@ def _not_pending(what: str, name: str) -> None:
         (resolve, f"resolve_{name}", f"The input itself: here no {what} is pending."),
         (pending, f"is_{name}", f"Tests if a {what} is pending: never."),
     ):
-        function.__name__ = function.__qualname__ = label
-        function.__doc__ = doc
-        public(method=True)(function)
+        public(method=True)(shown_as(function, label, doc))
 
 
 _not_pending("conjugate", "conj")

@@ -9,6 +9,7 @@ from ...autograd.gradients import called, underived
 from ...autograd.mode import no_grad
 from ...errors import DtypeError, ShapeError
 from ...ground.arguments import check_tensor, number_in, whole, wrong_type
+from ...ground.composing import shown_as
 from ...ground.public import method, public
 from ...kernels.elementwise import arithmetic, gamma_functions, powers, scales, signs
 from ...operators.inplace import in_place, in_place_form
@@ -152,9 +153,8 @@ def _infinity(name: str, bound: float, which: str) -> None:
         check_tensor(name, "input", 1, input)
         return _real(f"{name} does not support complex inputs.", input) == bound
 
-    test.__name__ = test.__qualname__ = name
-    test.__doc__ = f"Tests if each element is infinite and {which}."
-    public(method=True, out=takes_out(Into("boolean", "partly")))(test)
+    doc = f"Tests if each element is infinite and {which}."
+    public(method=True, out=takes_out(Into("boolean", "partly")))(shown_as(test, name, doc))
 
 
 _infinity("isposinf", math.inf, "positive")
@@ -167,9 +167,8 @@ def _angles(name: str, factor: float, doc: str) -> None:
         made = _real(f"{name} is not supported for complex tensors.", input) * factor
         return called(f"{name.title()}Backward0", made)  # type: ignore[no-any-return]
 
-    convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = doc
-    public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(_CAST))(convert)
+    made_public = public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(_CAST))
+    made_public(shown_as(convert, name, doc))
 
 
 _angles("deg2rad", math.pi / 180, "Converts degrees to radians: input * pi / 180.")

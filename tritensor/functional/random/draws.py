@@ -16,7 +16,7 @@ import numpy as np
 
 from ...autograd.gradients import unmoved
 from ...autograd.mode import no_grad
-from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
+from ...errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, require
 from ...ground.arguments import number_in, whole
 from ...ground.composing import shown_as
 from ...ground.public import method, public
@@ -177,8 +177,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     Raises:
         ShapeError: a negative n.
     """
-    if n < 0:
-        raise ShapeError(f"n must be non-negative, got {n}")
+    require(n >= 0, ShapeError, "n must be non-negative, got {}", n)
     place = devices.resolve(device)
     keys = _host_integers(n, draw_from(place, generator, on_host=True))
     if n > _PACKED:
@@ -302,12 +301,10 @@ def multinomial(
     Raises:
         DtypeError: integers. ShapeError: another rank, too many samples, a weight below 0 or not finite, only zeros.
     """
-    if input.ndim not in (1, 2):
-        raise ShapeError("prob_dist must be 1 or 2 dim")
-    if not input.dtype.is_floating_point:
-        raise DtypeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.legacy}")
-    if input.shape[-1] > 1 << 24:
-        raise ShapeError("number of categories cannot exceed 2^24")
+    require(input.ndim in (1, 2), ShapeError, "prob_dist must be 1 or 2 dim")
+    words = "multinomial only supports floating-point dtypes for input, got: {}"
+    require(input.dtype.is_floating_point, DtypeError, words, input.dtype.legacy)
+    require(input.shape[-1] <= 1 << 24, ShapeError, "number of categories cannot exceed 2^24")
     weights = np.atleast_2d(input.detach()._to_host().astype(np.float64))
     if num_samples <= 0 or (num_samples > weights.shape[1] and not replacement):
         many = "> prob_dist.size(-1) samples without replacement" if num_samples > 0 else "<= 0 samples"
@@ -316,11 +313,9 @@ def multinomial(
         found = f"encountering probability entry {'= infinity or NaN' if (weights >= 0).all() else '< 0'}"
         several = f"invalid multinomial distribution ({found})" if replacement and num_samples > 1 else ""
         raise ShapeError(several or "probability tensor contains either `inf`, `nan` or element < 0")
-    if not (weights.sum(1) > 0).all():
-        raise ShapeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    if not replacement and ((weights > 0).sum(1) < num_samples).any():
-        words = "(with replacement=False, not enough non-negative category to sample)"
-        raise ShapeError(f"invalid multinomial distribution {words}")
+    require((weights.sum(1) > 0).all(), ShapeError, "invalid multinomial distribution (sum of probabilities <= 0)")
+    words = "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
+    require(replacement or not ((weights > 0).sum(1) < num_samples).any(), ShapeError, words)
     drawn = _sample(weights, num_samples, replacement, draw_from(input.device, generator, on_host=True))
     return creation.place(drawn if input.ndim == 2 else drawn[0], input.device)
 
@@ -356,8 +351,9 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
         ShapeError: bounds in the wrong order. AutogradError: the tensor must not be changed in place.
     """
     kind = floating(self.dtype, "uniform_")
-    if not from_ <= to:
-        raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    require(
+        from_ <= to, ShapeError, "uniform_ expects to return a [from, to) range, but found from={} > to={}", from_, to
+    )
     check_writable(self)
     with no_grad():
         drawn = kernels.uniform(shape=self.shape, dtype=kind, device=self.device, **draw_from(self.device, generator))
@@ -377,8 +373,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
         ShapeError: a negative deviation. AutogradError: the tensor must not be changed in place.
     """
     kind = floating(self.dtype, "normal_")
-    if not std >= 0:
-        raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
+    require(std >= 0, ShapeError, "normal expects std >= 0.0, but found std {}", std)
     check_writable(self)
     with no_grad():
         drawn = kernels.normal(shape=self.shape, dtype=kind, device=self.device, **draw_from(self.device, generator))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...autograd.gradients import underived, unmoved
 from ...autograd.mode import no_grad
-from ...errors import DtypeError, ShapeError, UnsupportedError
+from ...errors import DtypeError, ShapeError, UnsupportedError, require
 from ...ground.public import method, public
 from ...operators.generators import Generator, draw_from
 from ...operators.inplace import check_writable
@@ -27,13 +27,9 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
     Raises:
         ShapeError: a `sigma` that is not positive. DtypeError: a dtype that is not floating.
     """
-    if not self.dtype.is_floating_point:
-        raise DtypeError(
-            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
-            f"specified {self.dtype}"
-        )
-    if not sigma > 0:
-        raise ShapeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    words = "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+    require(self.dtype.is_floating_point, DtypeError, words + "specified {}", self.dtype)
+    require(sigma > 0, ShapeError, "cauchy_ expects sigma > 0.0, but found sigma={}", sigma)
     check_writable(self)
     with no_grad():
         drawn: Any = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
@@ -49,8 +45,7 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
         ShapeError: a deviation that is not positive.
     """
     floating(self.dtype, "log_normal_")
-    if not std > 0:
-        raise ShapeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    require(std > 0, ShapeError, "log_normal_ expects std > 0.0, but found std={}", std)
     check_writable(self)
     with no_grad():
         drawn: Any = randn(self.shape, generator=generator, dtype=wide(self), device=self.device)
@@ -67,8 +62,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     """
     if self.dtype.is_complex or self.dtype is dtypes.bool_:
         raise UnsupportedError(f"\"geometric\" not implemented for '{self.dtype.legacy}'")
-    if not 0 < p < 1:
-        raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    require(0 < p < 1, ShapeError, "geometric_ expects p to be in (0, 1), but got p={}", p)
     check_writable(self)
     with no_grad():
         drawn: Any = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
@@ -84,8 +78,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
         ShapeError: a rate that is not positive. AutogradError: the tensor must not be changed in place.
     """
     floating(self.dtype, "exponential_")
-    if not lambd > 0:
-        raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    require(lambd > 0, ShapeError, "exponential_ expects lambda > 0.0, but found lambda={}", lambd)
     check_writable(self)
     with no_grad():
         drawn = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
@@ -112,8 +105,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """
     floating(input.dtype, "poisson")
     rates = input.detach()._to_host().astype(np.float64)
-    if not (rates >= 0).all():
-        raise ShapeError("invalid Poisson rate, expected rate to be non-negative")
+    require((rates >= 0).all(), ShapeError, "invalid Poisson rate, expected rate to be non-negative")
     drawn = np.asarray(_numpy(input.device, generator).poisson(np.minimum(rates, 9e18)), np.float64)
     return unmoved("PoissonBackward0", creation.place(drawn, input.device).to(input.dtype), input)  # type: ignore[no-any-return]
 
@@ -130,11 +122,11 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     Raises:
         ValueError: dtypes that are not floating. DtypeError: two dtypes.
     """
+    words = "binomial only supports floating-point dtypes for {}, got: {}"
     for name, each in (("count", count), ("prob", prob)):
-        if not each.dtype.is_floating_point:
-            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {each.dtype.legacy}")
-    if count.dtype is not prob.dtype:
-        raise DtypeError(f"Found dtype {prob.dtype.legacy} but expected {count.dtype.legacy}")
+        require(each.dtype.is_floating_point, ValueError, words, name, each.dtype.legacy)
+    kinds = prob.dtype.legacy, count.dtype.legacy
+    require(count.dtype is prob.dtype, DtypeError, "Found dtype {} but expected {}", *kinds)
     shape = broadcast_shapes(tuple(count.shape), tuple(prob.shape))
     trials, chances = (np.broadcast_to(each.detach()._to_host().astype(np.float64), shape) for each in (count, prob))
     usable = np.clip(np.nan_to_num(trials), 0, 9e18).astype(np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...autograd.gradients import called
 from ...errors import ArgumentError, DtypeError, ShapeError, warn
+from ...ground.composing import shown_as
 from ...ground.public import public
 from ...kernels.bounds import places_along, within
 from ...kernels.reduction import extremes, sums
@@ -60,80 +61,54 @@ def _spread(name: str, input: Tensor, arguments: dict[str, Any]) -> Tensor:
     return found
 
 
-def _with_mean(name: str, input: Tensor, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    title = f"{name.capitalize()}MeanBackward0"
-    mean = sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
-    return called(title, _spread(name, input, arguments)), called(title, mean)
+def _declare_spread(name: str, documentation: str, described: str) -> None:
+    """Make `var` or `std` public, and its form that returns the mean too."""
+
+    def spread(
+        input: Tensor,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        out: Tensor | None = None,
+        **others: Any,
+    ) -> Tensor:
+        if out is not None:
+            named = {"correction": correction, **others}
+            return into(spread, Into("cast"), out, (input, dim, unbiased, keepdim), named)  # type: ignore[no-any-return]
+        return _spread(name, input, _freedom(name, input, dim, unbiased, correction, keepdim, others))
+
+    def with_mean(
+        input: Tensor,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        **others: Any,
+    ) -> tuple[Tensor, Tensor]:
+        arguments = _freedom(f"{name}_mean", input, dim, unbiased, correction, keepdim, others)
+        title = f"{name.capitalize()}MeanBackward0"
+        mean = sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+        return called(title, _spread(name, input, arguments)), called(title, mean)
+
+    public(method=True, guard=False)(shown_as(spread, name, documentation))
+    public(guard=False)(shown_as(with_mean, f"{name}_mean", f"The {described} and the mean."))
 
 
-@public(method=True, guard=False)
-def var(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-    out: Tensor | None = None,
-    **others: Any,
-) -> Tensor:
+_declare_spread(
+    "var",
     """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default).
 
     >>> import tritensor as torch
     >>> x = torch.tensor([1., 2., 3., 4.])
     >>> x.var(), x.var(correction=0)
     (tensor(1.6667), tensor(1.2500))
-    """
-    if out is not None:
-        named = {"correction": correction, **others}
-        return into(var, Into("cast"), out, (input, dim, unbiased, keepdim), named)  # type: ignore[no-any-return]
-    return _spread("var", input, _freedom("var", input, dim, unbiased, correction, keepdim, others))
-
-
-@public(method=True, guard=False)
-def std(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-    out: Tensor | None = None,
-    **others: Any,
-) -> Tensor:
-    """The standard deviation, the square root of `var`."""
-    if out is not None:
-        named = {"correction": correction, **others}
-        return into(std, Into("cast"), out, (input, dim, unbiased, keepdim), named)  # type: ignore[no-any-return]
-    return _spread("std", input, _freedom("std", input, dim, unbiased, correction, keepdim, others))
-
-
-@public(guard=False)
-def var_mean(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-    **others: Any,
-) -> tuple[Tensor, Tensor]:
-    """The variance and the mean."""
-    return _with_mean("var", input, _freedom("var_mean", input, dim, unbiased, correction, keepdim, others))
-
-
-@public(guard=False)
-def std_mean(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-    **others: Any,
-) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean."""
-    return _with_mean("std", input, _freedom("std_mean", input, dim, unbiased, correction, keepdim, others))
+    """,
+    "variance",
+)
+_declare_spread("std", "The standard deviation, the square root of `var`.", "standard deviation")
 
 
 @public(method=True, out=takes_out(Into("cast")))

@@ -36,9 +36,7 @@ _ONESIDED = "Cannot have onesided output if window or input is complex"
 
 
 def _written(x: Any) -> str:
-    if not isinstance(x, Tensor):
-        return "None"
-    return f"torch.{x.dtype.legacy}Tensor{list(x.shape)}"
+    return f"torch.{x.dtype.legacy}Tensor{list(x.shape)}" if isinstance(x, Tensor) else "None"
 
 
 class _Frames:
@@ -134,16 +132,10 @@ def stft(
         left = (frames.size - frames.length) // 2
         x = pad(x, (left, left))
     cut = x.unfold(-1, frames.size, frames.hop)
-    if window is not None:
+    if window is not None or frames.length < frames.size:
         cut = cut * frames.window(window, x, x.dtype)
-    elif frames.length < frames.size:
-        cut = cut * frames.window(None, x, x.dtype)
-    scale = int(normalized)
-    if complex_:
-        found = fft_c2c(cut, dim=(2,), normalization=scale)
-    else:
-        found = fft_r2c(cut, dim=(2,), normalization=scale, onesided=onesided)
-    found = found.transpose(1, 2)
+    transform, kind = (fft_c2c, {}) if complex_ else (fft_r2c, {"onesided": onesided})
+    found = transform(cut, dim=(2,), normalization=int(normalized), **kind).transpose(1, 2)
     found = found.squeeze(0) if input.ndim == 1 else found
     return found if return_complex or (return_complex is None and complex_) else view_as_real(found)
 

@@ -18,6 +18,7 @@ from ...autograd.mode import recording
 from ...autograd.precision import casts
 from ...errors import ShapeError
 from ...ground.arguments import older_order, wrong_type
+from ...ground.composing import shown_as
 from ...ground.public import method
 from ...host.threads import quietly
 from ...memory.array import DeviceArray
@@ -66,10 +67,7 @@ def function_of(operator: Elementwise, name: str) -> Any:
                 return into(made, rule, out, (input, other), {})  # type: ignore[no-any-return]
             return call(input, other) if isinstance(input, Tensor) else operator(input, other)  # type: ignore[no-any-return]
 
-    made.__name__ = made.__qualname__ = name
-    made.__module__ = "tritensor.functional"
-    made.__doc__ = operator.__doc__
-    return made
+    return shown_as(made, name, operator.__doc__, module="tritensor.functional")
 
 
 def _refuse(name: str, value: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from ...autograd.mode import recording
 from ...autograd.tape import Gradient, record
 from ...errors import ArgumentError
+from ...ground.composing import shown_as
 from ...operators.outputs import into
 from ...tensors import Tensor, wrap
 from ...types import layout
@@ -102,10 +103,7 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
 
     if one_dim:
         made.__annotations__["dim"] = "int | None"
-    made.__name__ = made.__qualname__ = name
-    made.__module__ = "tritensor.functional"
-    made.__doc__ = operator.__doc__
-    return made
+    return shown_as(made, name, operator.__doc__, module="tritensor.functional")
 
 
 def reduced_shape(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
