@@ -180,7 +180,7 @@ def creates(
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """A decorator that makes public a function that makes a tensor, with options that it does not take itself.
 
-    They follow `device`. That it is one call, not one inside of another, makes 0.2 us of the 1.5 of `zeros(3)`.
+    They follow `device`. It is one call: one inside of another took 5 to 10 % more for `zeros(3, dtype=float64)`.
 
     Args:
         rule: what is accepted as the option `out`, which there is not without.
