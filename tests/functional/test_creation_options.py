@@ -69,6 +69,24 @@ def test_layout_and_pinned_memory(function: Any, call: Any) -> None:
     if "out" in inspect.signature(function).parameters:
         out = torch.empty_like(expected)
         assert function(*call, out=out, layout=torch.strided) is out
+        assert function(*call, out=out, pin_memory=True) is out
+        with pytest.raises(TypeError):
+            function(*call, out=out, pin_memory=3)
+    elif not function.__name__.startswith("new_"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
+            function(*call, out=None)
+
+
+@pytest.mark.filterwarnings("ignore:torch.range")
+@pytest.mark.parametrize("name", sorted({*CALLS, *METHODS} - {"tril_indices", "triu_indices", "normal"}))
+def test_gradients_are_required_of_what_is_made(name: str) -> None:
+    function, call = (getattr(v, name), METHODS[name]) if name in METHODS else (getattr(torch, name), CALLS[name])
+    made = function(*call, dtype=torch.float64, requires_grad=True)
+    assert made.requires_grad and made.is_leaf and not function(*call, requires_grad=False).requires_grad
+    with pytest.raises(TypeError, match="must be bool"):
+        function(*call, requires_grad="yes")
+    with pytest.raises(RuntimeError, match="can require gradients|random numbers|floating point dtypes"):
+        function(*call, dtype=torch.int64, requires_grad=True)
 
 
 @pytest.mark.parametrize("kind", [float, int, bool])
