@@ -91,19 +91,14 @@ def _max_pool(rank: int) -> Any:
     return declare(max_pool, name, rank, autocast={"cpu": "float32"} if rank == 3 else None)
 
 
-def _averaged(
-    name: str,
-    input: Tensor,
-    rank: int,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: int | None,
-) -> Tensor:
-    """The input resampled: a sum over each dimension's windows in turn, with weights that make it an average."""
-    size, kernel, steps, pads, _ = window_arguments(name, input, rank, kernel_size, stride, padding, 1, ceil_mode)
+def _averaged(rank: int, input: Tensor, windows: tuple[Any, ...], count_include_pad: bool, divisor: Any) -> Tensor:
+    """The input resampled: a sum over each dimension's windows in turn, with weights that make it an average.
+
+    Args:
+        windows: the kernel's size, stride, padding, dilation and `ceil_mode`.
+    """
+    name = f"avg_pool{rank}d"
+    size, kernel, steps, pads, _ = window_arguments(name, input, rank, *windows)
     if divisor is not None:
         (divisor,) = sizes_of(name, 1, "divisor_override", 7, divisor)
         require(divisor != 0, ShapeError, "divisor must be not zero")
@@ -118,8 +113,8 @@ def _averaged(
     extents, ones = input._data.shape[-rank:], (1,) * rank
     if input.dtype is not int64:
         divisors = (None,) * rank if divisor is None else (divisor, *ones[1:])
-        return _named(f"avg_pool{rank}d", rank, input, maps(extents, pads, divisors))
-    sums = _named(f"avg_pool{rank}d", rank, input, maps(extents, pads, ones))
+        return _named(name, rank, input, maps(extents, pads, divisors))
+    sums = _named(name, rank, input, maps(extents, pads, ones))
     count: Any = divisor
     if divisor is None:
         counted = [each + 2 * pad * bool(count_include_pad) for each, pad in zip(extents, pads)]
@@ -146,7 +141,7 @@ def _avg_pool(rank: int) -> Any:
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> Tensor:
-        return _averaged(name, input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+        return _averaged(1, input, (kernel_size, stride, padding, 1, ceil_mode), count_include_pad, None)
 
     def avg_pool(
         input: Tensor,
@@ -176,9 +171,8 @@ def _avg_pool(rank: int) -> Any:
         Raises:
             ShapeError: sizes that fit no window, or an input of another rank. DtypeError: another dtype.
         """
-        return _averaged(
-            name, input, rank, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        )
+        windows = kernel_size, stride, padding, 1, ceil_mode
+        return _averaged(rank, input, windows, count_include_pad, divisor_override)
 
     words = [line for line in str(avg_pool.__doc__).splitlines(True) if "divisor_override" not in line]
     avg_pool1d.__doc__ = "".join(words)
