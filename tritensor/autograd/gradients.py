@@ -216,10 +216,7 @@ def attach(
     edges = backward.edges
     if edges == 2:
         x, y = inputs
-        node.next = (
-            x._node or x if x._origin is None else x._edge(),
-            y._node or y if y._origin is None else y._edge(),
-        )
+        node.next = (x._node or x if x._origin is None else x._edge(), y._node or y if y._origin is None else y._edge())
     elif edges == 1:
         x = inputs[backward.positions[0]]
         node.next = (x._node or x if x._origin is None else x._edge(),)

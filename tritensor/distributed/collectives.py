@@ -85,11 +85,7 @@ def all_reduce(
 
 
 def reduce(
-    tensor: Tensor,
-    dst: int = 0,
-    op: ReduceOp = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
-    async_op: bool = False,
+    tensor: Tensor, dst: int = 0, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
     """Combine the tensors of all processes in that of rank `dst`; the others are unchanged. As `all_reduce`."""
     made = default_group(group)

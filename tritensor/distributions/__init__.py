@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from . import constraints, kl, transforms
 from .composed import Gumbel, HalfNormal, Independent, LogNormal, MixtureSameFamily, TransformedDistribution, Weibull
-from .continuous import (
-    Cauchy,
-    Chi2,
-    Exponential,
-    Gamma,
-    Laplace,
-    Normal,
-    StudentT,
-    Uniform,
-)
+from .continuous import Cauchy, Chi2, Exponential, Gamma, Laplace, Normal, StudentT, Uniform
 from .discrete import Bernoulli, Binomial, Categorical, Geometric, Multinomial, OneHotCategorical, Poisson
 from .distribution import Distribution
 from .kl import kl_divergence, register_kl

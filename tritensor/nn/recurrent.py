@@ -93,10 +93,7 @@ class RNNBase(Module):
             (self.input_size <= 0, "input_size must be greater than zero"),
             (self.hidden_size <= 0, "hidden_size must be greater than zero"),
             (self.num_layers <= 0, "num_layers must be greater than zero"),
-            (
-                self.proj_size and self.mode != "LSTM",
-                "proj_size argument is only supported for LSTM, not RNN or GRU",
-            ),
+            (self.proj_size and self.mode != "LSTM", "proj_size argument is only supported for LSTM, not RNN or GRU"),
             (self.proj_size < 0, "proj_size should be a positive integer or zero to disable projections"),
             (self.proj_size >= self.hidden_size, "proj_size has to be smaller than hidden_size"),
             (self.mode not in _GATES, f"Unrecognized RNN mode: {self.mode}"),

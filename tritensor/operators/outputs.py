@@ -17,15 +17,7 @@ import numpy as np
 from ..autograd.gradients import is_written
 from ..autograd.mode import recording
 from ..autograd.precision import casts, state, without_casts
-from ..errors import (
-    ArgumentError,
-    AutogradError,
-    DeviceMismatchError,
-    DtypeError,
-    ShapeError,
-    describe_tensor,
-    warn,
-)
+from ..errors import ArgumentError, AutogradError, DeviceMismatchError, DtypeError, ShapeError, describe_tensor, warn
 from ..ground.arguments import UNEXPECTED, recovered, shown_options
 from ..ground.composing import shown_as
 from ..ground.public import method

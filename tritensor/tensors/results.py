@@ -57,8 +57,7 @@ linalg_solve_ex = NamedTuple("linalg_solve_ex", [("result", "Tensor"), ("info", 
 linalg_slogdet = NamedTuple("linalg_slogdet", [("sign", "Tensor"), ("logabsdet", "Tensor")])
 slogdet = NamedTuple("slogdet", [("sign", "Tensor"), ("logabsdet", "Tensor")])
 linalg_lstsq = NamedTuple(
-    "linalg_lstsq",
-    [("solution", "Tensor"), ("residuals", "Tensor"), ("rank", "Tensor"), ("singular_values", "Tensor")],
+    "linalg_lstsq", [("solution", "Tensor"), ("residuals", "Tensor"), ("rank", "Tensor"), ("singular_values", "Tensor")]
 )
 triangular_solve = NamedTuple("triangular_solve", [("solution", "Tensor"), ("cloned_coefficient", "Tensor")])
 

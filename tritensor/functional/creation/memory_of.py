@@ -43,12 +43,7 @@ def empty_strided(
 
 @method()
 def new_empty_strided(
-    self: Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    dtype: Any = None,
-    device: Any = None,
-    **options: Any,
+    self: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Any = None, device: Any = None, **options: Any
 ) -> Tensor:
     """`empty_strided` with the tensor's dtype and device unless given, and with its options."""
     kind, where = self.dtype if dtype is None else dtype, self.device if device is None else device

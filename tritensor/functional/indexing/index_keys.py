@@ -198,7 +198,7 @@ def _stands_for_tuple(key: list[Any]) -> bool:
     ):
         warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] "
-            "instead of x[seq]",
+            "instead of x[seq]"
         )
         return True
     return False
@@ -227,9 +227,7 @@ def _part(part: Any) -> Any:
             f"indices (got {type(part).__name__})"
         )
     if part.dtype is dtypes.uint8:
-        warn(
-            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-        )
+        warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
         return part != 0
     if part.ndim == 0 and part.dtype.category == dtypes.INTEGER and not isinstance(part._data, Batched):
         return part.item()

@@ -227,12 +227,7 @@ def poisson_nll_loss(
 
 @loss(legacy=False, refused="{} is not valid")
 def gaussian_nll_loss(
-    input: Tensor,
-    target: Tensor,
-    var: Tensor | float,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """The negative log likelihood of `target` under normal distributions of mean `input` and variance `var`.
 

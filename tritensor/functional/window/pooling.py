@@ -21,14 +21,7 @@ from ...tensors import Tensor
 from ...types.dtypes import FLOATING, INTEGER, int64
 from ..creation import creation
 from ..elementwise.activations import relu
-from .pooling_arguments import (
-    INDEXED,
-    adaptive_size,
-    check_dtype,
-    floating,
-    sizes_of,
-    window_arguments,
-)
+from .pooling_arguments import INDEXED, adaptive_size, check_dtype, floating, sizes_of, window_arguments
 from .resizing import AREAS_AUTOCAST, resized
 
 RANKS = (1, 2, 3)

@@ -14,14 +14,7 @@ from ...functional.creation.creation import from_numpy
 from ...tensors import Tensor
 from ...types import dtypes
 
-__all__ = [
-    "convert_image_dtype",
-    "get_dimensions",
-    "get_image_size",
-    "pil_to_tensor",
-    "to_pil_image",
-    "to_tensor",
-]
+__all__ = ["convert_image_dtype", "get_dimensions", "get_image_size", "pil_to_tensor", "to_pil_image", "to_tensor"]
 
 DEEP = "I;16" if sys.byteorder == "little" else "I;16B"
 ONE_CHANNEL = {"uint8": "L", "int16": DEEP, "int32": "I", "float32": "F"}
