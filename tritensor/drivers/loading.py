@@ -61,10 +61,7 @@ class LaunchRequest(Protocol):
         """The loaded program, compiled first if the driver does not hold it, and the values to launch it with."""
 
     def interpreted(
-        self,
-        stream: Any,
-        spans: Callable[[], list[tuple[int, int, str]]],
-        memory: Callable[[int, int], Any],
+        self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
     ) -> Callable[[], None]:
         """The launch as a function on host memory.
 

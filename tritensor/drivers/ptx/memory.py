@@ -370,13 +370,7 @@ class Shared:
         return found
 
     def _differs(
-        self,
-        number: int,
-        nbytes: int,
-        where: np.ndarray,
-        blocks: np.ndarray,
-        words: np.ndarray,
-        hazard: np.ndarray,
+        self, number: int, nbytes: int, where: np.ndarray, blocks: np.ndarray, words: np.ndarray, hazard: np.ndarray
     ) -> bool:
         """True if a thread writes another value than the one that a thread before it wrote."""
         places = (blocks[::number] * self.size + where) >> (nbytes.bit_length() - 1)

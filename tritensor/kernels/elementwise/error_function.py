@@ -68,15 +68,7 @@ _TANH = (
 )
 # 1 / F(x) = 1 + exp(x * p(x^2)), where F is the distribution function of the normal distribution; beyond |x| = 6 the
 # polynomial grows on, so that x * F(x) goes to x or 0. The error of x * F(x) is below 4e-8, relative above x = 0.
-_LOGIT = (
-    -3.40395423e-09,
-    2.60499463e-07,
-    -7.8764846e-06,
-    0.000110305767,
-    6.5974684e-05,
-    -0.0726669486,
-    -1.59576968,
-)
+_LOGIT = (-3.40395423e-09, 2.60499463e-07, -7.8764846e-06, 0.000110305767, 6.5974684e-05, -0.0726669486, -1.59576968)
 
 
 def _odd_polynomial(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:

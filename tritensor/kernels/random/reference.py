@@ -103,14 +103,7 @@ def _of_one(first: int, offset: int, keys: list[tuple[int, int]]) -> tuple[int, 
 
 
 def _draw(
-    count: int,
-    seed: int,
-    offset: int,
-    per: int,
-    kind: Any,
-    body: Body,
-    factor: ndarray | None = None,
-    first: int = 0,
+    count: int, seed: int, offset: int, per: int, kind: Any, body: Body, factor: ndarray | None = None, first: int = 0
 ) -> ndarray:
     """`count` numbers, `per` of them from each counter: `body(even, odd, out)` computes them from a block's words.
 

@@ -311,10 +311,7 @@ def _channel_norm_backward(grad, x, mean, var, low=None, weight=None, *, groups=
 
 channel_norm = _Forward("channel_norm", _channel_norm, _RULE, outputs=("out", "mean", "var", "low"))
 channel_norm_backward = _Backward(
-    "channel_norm_backward",
-    _channel_norm_backward,
-    _RULE,
-    outputs=("x_gradient", "weight_gradient", "bias_gradient"),
+    "channel_norm_backward", _channel_norm_backward, _RULE, outputs=("x_gradient", "weight_gradient", "bias_gradient")
 )
 
 

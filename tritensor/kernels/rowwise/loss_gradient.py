@@ -52,10 +52,7 @@ def _with_gradient(x, target, weight=None, *, ignore_index=-100, reduction="mean
 
 
 cross_entropy_with_gradient = LossWithGradient(
-    "cross_entropy_with_gradient",
-    _with_gradient,
-    "log_softmax_lastdim_kernel_impl",
-    ("out", "total", "lse", "change"),
+    "cross_entropy_with_gradient", _with_gradient, "log_softmax_lastdim_kernel_impl", ("out", "total", "lse", "change")
 )
 cross_entropy_with_gradient.node = "nll_loss"
 cross_entropy_with_gradient.autocasts(cpu="float32", cuda="float32")

@@ -290,13 +290,7 @@ def picked(target: ndarray, weight: ndarray | None, ignore_index: int, dtype: np
 
 
 def cross_entropy_rows(
-    x: ndarray,
-    target: ndarray,
-    weight: ndarray | None,
-    *,
-    ignore_index: int,
-    label_smoothing: float,
-    dtype: np.dtype,
+    x: ndarray, target: ndarray, weight: ndarray | None, *, ignore_index: int, label_smoothing: float, dtype: np.dtype
 ) -> tuple[ndarray, ndarray, ndarray]:
     """Computes for each row of scores the loss, its weight, and the logarithm of the sum of exponentials."""
     rows, cols = x.shape
