@@ -24,6 +24,7 @@ from . import decompositions, factorizations, matrix_functions, solvers, solving
 from .factorizations import check_factors, factored, positive, reflections, unpacked
 from .matrices import adjoint, check_matrices, identity
 
+_old = public(method=True, functional=False, out=takes_out())
 _old_in_float32 = public(method=True, functional=False, out=takes_out(), autocast={"cpu": "float32"})
 # PyTorch casts to out in these
 _cast_in_float32 = public(method=True, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "float32"})
