@@ -19,7 +19,7 @@ from typing import Any
 import tritensor
 from tritensor import array_api, autograd, fft, functional, masked, special
 from tritensor.functional.creation.tensor_types import TensorType
-from tritensor.ground import public
+from tritensor.ground import index, public
 from tritensor.operators import autocasting, generators
 from tritensor.tensors import Tensor
 from tritensor.tensors.history import History
@@ -29,6 +29,7 @@ from tritensor.types import devices, dtypes, formats, size
 from .overloads import VARIANTS, Variants
 
 PACKAGE = Path(tritensor.__file__).parent
+index.everything()
 
 TENSOR = '''"""The type stub of Tensor, made by `python -m tools.generate`; do not edit."""
 

@@ -13,17 +13,15 @@ import sys as _sys
 import warnings
 from typing import Any
 
-from . import autograd, functional, linalg, random, return_types
+from . import autograd
 from .drivers import selection as _selection
-from .functional.random import sampling as _sampling  # noqa: F401 - its poisson and binomial are public
+from .ground import index as _index
 from .ground.public import PACKAGE as _PACKAGE
-from .host import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public
 from .operators import function as _function  # noqa: F401 - puts Function into `autograd`
 from .operators import gradcheck as _gradcheck  # noqa: F401 - puts itself into `autograd`
-from .tensors import printing as _printing  # noqa: F401 - its set_printoptions is public
 from .version import __version__
 
-globals().update(_PACKAGE)
+_index.complete()
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
 
@@ -44,13 +42,17 @@ _LATER = (
     "distributions",
     "fft",
     "func",
+    "functional",
     "hub",
     "jit",
+    "linalg",
     "masked",
     "multiprocessing",
     "nn",
     "onnx",
     "optim",
+    "random",
+    "return_types",
     "serialization",
     "settings",
     "signal",
@@ -74,7 +76,7 @@ __all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functio
 __all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "pi", "plot", "random"]
 __all__ += ["return_types", "save", "serialization", "settings", "signal", "special", "testing", "utils", "version"]
 __all__ += ["vision", "vmap"]
-__all__ = sorted([*__all__, *_PACKAGE])
+__all__ = sorted([*__all__, *_PACKAGE.listed()])
 
 
 def _take_plain_kernels() -> None:
@@ -87,12 +89,15 @@ _selection.started.append(_take_plain_kernels)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a module of `_LATER`, or one that a name comes from, on first access."""
+    """Import a module of `_LATER`, or the one that a name comes from, on first access."""
     if name in _LATER:
         return importlib.import_module(f".{name}", __name__)
     if name in _FROM:
         return getattr(importlib.import_module(f".{_FROM[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _PACKAGE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = _PACKAGE[name]
+    return found
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .ground.index import namespace
 from .ground.public import PACKAGE, SPECIAL
 from .kernels.elementwise.polynomials import chebyshev, orthogonal
 from .operators.outputs import ELEMENTWISE, takes_out
@@ -31,7 +32,7 @@ def _polynomial(name: str, operator: Any, kind: str, **numbers: float) -> None:
 
     Fractions of `n` are cut off. The result has no gradient, as in PyTorch.
     """
-    SPECIAL[name] = takes_out(ELEMENTWISE)(made)
+    SPECIAL.declare(name, takes_out(ELEMENTWISE)(made))
 
 
 for _name, _of, _numbers in (
@@ -57,7 +58,7 @@ def _without_gradient(name: str, function: Any) -> None:
         return function(input.detach())  # type: ignore[no-any-return]
 
     made.__name__, made.__doc__ = name, f"{function.__doc__}\n\n    The result has no gradient, as in PyTorch."
-    SPECIAL[name] = takes_out(ELEMENTWISE)(made)
+    SPECIAL.declare(name, takes_out(ELEMENTWISE)(made))
 
 
 _without_gradient("modified_bessel_i0", PACKAGE["i0"])
@@ -65,7 +66,6 @@ _without_gradient("modified_bessel_i1", SPECIAL["i1"])
 for _name in _SHARED.split():
     _words = _name.rpartition("=")[2]
     if _words in PACKAGE:
-        SPECIAL[_name.partition("=")[0]] = PACKAGE[_words]
+        SPECIAL.declare(_name.partition("=")[0], PACKAGE[_words])
 
-globals().update(SPECIAL)
-__all__ = sorted(SPECIAL)
+__getattr__, __dir__ = namespace(__name__, SPECIAL)

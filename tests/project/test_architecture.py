@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import tritensor
+from tritensor.ground import index
 
 PACKAGE = Path(tritensor.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
@@ -316,6 +317,7 @@ def test_public_names_are_documented(name: str) -> None:
 
 
 def test_tensor_methods_are_documented() -> None:
+    index.everything()
     bare = [
         name
         for name, value in vars(tritensor.Tensor).items()

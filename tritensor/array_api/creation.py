@@ -5,6 +5,7 @@ What takes `copy` raises ValueError if that is False and a copy is necessary.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import Any
 
 import numpy as np
@@ -141,4 +142,4 @@ _OWN = {
     "take": _take,
     "take_along_axis": lambda x, indices, *, axis=-1: functional.take_along_dim(x, _positive(x, indices, axis), axis),
 }
-FUNCTIONS = functions_of(__name__, _TABLE, PACKAGE | _OWN)
+FUNCTIONS = functions_of(__name__, _TABLE, ChainMap(_OWN, PACKAGE))

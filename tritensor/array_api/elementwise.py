@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
@@ -76,7 +77,7 @@ def _table(names: str, parameters: str) -> str:
 _OWN = {"clip": _clip, "expm1": _expm1, "floor_divide": _floor_divide}
 _OWN |= {"remainder": _remainder, "round": _round, "sign": _sign}
 _all = f"{_table(_ONE, 'x, /')}\n{_table(_TWO, 'x1, x2, /')}\nclip(x, /, min=None, max=None)"
-FUNCTIONS = functions_of(__name__, _all, PACKAGE | _OWN)
+FUNCTIONS = functions_of(__name__, _all, ChainMap(_OWN, PACKAGE))
 
 
 def _operator(name: str, function: Callable[..., Any]) -> None:

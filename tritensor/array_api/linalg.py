@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import Any
 
 from .. import functional, linalg
 from ..errors import ShapeError
 from ..functional.views.views import broadcast_tensors
+from ..ground.public import FUNCTIONAL
 from ..tensors import Tensor
 from .arrays import Array
 from .declaring import functions_of
@@ -64,7 +66,7 @@ _OWN = {
     "vecdot": _vecdot,
     "vector_norm": _vector_norm,
 }
-_named = functions_of(__name__, _TABLE, {**vars(functional), **vars(linalg), **_OWN})
+_named = functions_of(__name__, _TABLE, ChainMap(_OWN, vars(linalg), FUNCTIONAL))
 globals().update(_named)
 __all__ = [*_named]
 Array.__matmul__ = lambda self, other: _named["matmul"](self, other)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -136,4 +137,4 @@ _OWN = {
     "unique_inverse": lambda x: UniqueInverse(*_unique(x)[:2]),
     "unique_values": lambda x: _unique(x)[0],
 }
-FUNCTIONS = functions_of(__name__, _TABLE, PACKAGE | _OWN)
+FUNCTIONS = functions_of(__name__, _TABLE, ChainMap(_OWN, PACKAGE))

@@ -1,20 +1,26 @@
-"""Functions of tensors with PyTorch's names and parameters; importing them attaches the methods of Tensor.
+"""Functions of tensors with PyTorch's names and parameters.
 
 The decorator `public` (`tritensor/ground/public.py`) makes a function public, the declaration in `tritensor.kernels` an
-operator. A folder bears the name of the family in `kernels/` that its functions use most. All modules are
-imported.
+operator. A folder bears the name of the family in `kernels/` that its functions use most. A module is imported when one
+of its names is first used (`tritensor/ground/index.py`).
 """
 
 from __future__ import annotations
 
+import sys as _sys
+from types import ModuleType as _ModuleType
+from typing import Any
+
+from ..ground.index import namespace as _namespace
 from ..ground.public import FUNCTIONAL as _FUNCTIONAL
-from ..ground.public import load_modules as _load_modules
-from ..kernels import elementwise as _elementwise  # noqa: F401 - its declarations are public functions
-from ..kernels import reduction as _reduction  # noqa: F401
-from .views import derived as _derived
 
-_load_modules(__name__, __path__)
-_derived.functions_of_methods()
-globals().update(_FUNCTIONAL)
+__getattr__, __dir__ = _namespace(__name__, _FUNCTIONAL)
 
-__all__ = sorted(_FUNCTIONAL)
+
+class _Functional(_ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, _ModuleType) and name in _FUNCTIONAL):  # `matmul` is the function, not the folder
+            super().__setattr__(name, value)
+
+
+_sys.modules[__name__].__class__ = _Functional

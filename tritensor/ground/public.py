@@ -10,16 +10,17 @@ namespaces from the tables here, and the type stubs are generated from them.
 from __future__ import annotations
 
 import inspect
-import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from .index import Names, members_of, note
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 Member = TypeVar("Member")
 
-PACKAGE: dict[str, Any] = {}  # the names of tritensor, except its modules and constants
-FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
-SPECIAL: dict[str, Any] = {}  # the names that tritensor.special alone has
+PACKAGE = Names("public")  # the names of tritensor, except its modules and constants
+FUNCTIONAL = Names("functional")  # the names of tritensor.functional
+SPECIAL = Names("special")  # the names that tritensor.special alone has
 _tensor: list[type] = []
 _guards: list[Callable[[Any, str, str], Any]] = []
 _casts: list[Callable[[Any, str, Mapping[str, str]], Any]] = []
@@ -28,6 +29,7 @@ _casts: list[Callable[[Any, str, Mapping[str, str]], Any]] = []
 def methods_of(kind: type) -> None:
     """Set the class that `method` adds members to. `tensor.py` calls it, because this module must not import Tensor."""
     _tensor.append(kind)
+    members_of(kind)
 
 
 def guards_of(guarded: Declared) -> Declared:
@@ -52,11 +54,9 @@ def publish(name: str, value: Any, *, package: bool = True, functional: bool = T
     Raises:
         ValueError: the name is already public.
     """
-    tables = [names for names, wanted in ((PACKAGE, package), (FUNCTIONAL, functional)) if wanted]
-    if any(name in names for names in tables):
-        raise ValueError(f"the public name {name!r} is declared twice")
-    for names in tables:
-        names[name] = value
+    for names, wanted in ((PACKAGE, package), (FUNCTIONAL, functional)):
+        if wanted:
+            names.declare(name, value)
 
 
 def public(
@@ -94,7 +94,7 @@ def public(
                 shown = _guards[0](value, name, "tritensor.functional" if functional else "tritensor")
             publish(name, shown, package=package, functional=functional)
             if method:
-                setattr(_tensor[0], name, value)
+                _member(name, value)
             if in_place is not None:
                 _member(f"{name}_", in_place(value), in_place_function)
         return function  # type: ignore[no-any-return]
@@ -129,8 +129,9 @@ def method(*names: str, function: bool = False) -> Callable[[Member], Member]:
     return declare
 
 
-def _member(name: str, value: Any, function: bool) -> None:
+def _member(name: str, value: Any, function: bool = False) -> None:
     """Make `value` a method of Tensor, and with `function` a function of the package, too."""
+    note("member", name)
     setattr(_tensor[0], name, value)
     if function:
 
@@ -163,26 +164,3 @@ class ShownSignature:
             found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation="Any"))
         result = "Tensor" if len(operator.outputs) == 1 else "tuple[Tensor, ...]"
         return inspect.Signature(found, return_annotation=result)
-
-
-def load_modules(package: str, path: Sequence[str], skip: Collection[str] = ()) -> None:
-    """Import every module of a folder and of the folders in it, so that a file that is added there is found without
-    being listed anywhere.
-    """
-    (folder,) = path
-    if os.path.isdir(folder):
-        listed = sorted(os.listdir(folder))
-        names = [name[:-3] for name in listed if name.endswith(".py") and name != "__init__.py"]
-        folders = [name for name in listed if "." not in name and os.path.exists(f"{folder}/{name}/__init__.py")]
-    else:  # in an archive; pkgutil takes 0.7 ms to import, of the 60 that all of tritensor takes
-        import pkgutil
-
-        found = [*pkgutil.iter_modules(path)]
-        names = [each.name for each in found if not each.ispkg]
-        folders = [each.name for each in found if each.ispkg]
-    for name in names:
-        if name not in skip:
-            __import__(f"{package}.{name}")
-    for name in folders:
-        if name not in skip:
-            load_modules(f"{package}.{name}", [os.path.join(folder, name)])

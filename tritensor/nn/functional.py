@@ -2,5 +2,12 @@
 
 from __future__ import annotations
 
-from ..functional import *  # noqa: F403
-from ..functional import __all__ as __all__
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..functional import *  # noqa: F403
+else:
+    from ..ground.index import namespace
+    from ..ground.public import FUNCTIONAL
+
+    __getattr__, __dir__ = namespace(__name__, FUNCTIONAL)

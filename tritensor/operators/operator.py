@@ -30,6 +30,7 @@ from ..autograd.mode import recording
 from ..autograd.precision import casts, state
 from ..errors import ArgumentError, DeviceMismatchError
 from ..ground.arguments import number_of, older_order, wrong_type
+from ..ground.index import Names
 from ..ground.public import ShownSignature
 from ..host.threads import quietly
 from ..memory import buffer
@@ -52,7 +53,7 @@ _getframe = sys._getframe
 Dtypes = tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]  # to compute in, and of each result
 Shapes = list[tuple[Any, ...]]  # shape and dtype of each result, and strides unless it is row-major
 
-registry: dict[str, Operator] = {}
+registry = Names("operator")
 
 #: `(operator, inputs, metadata)`: a call inside of a transformation; set by `tritensor.operators.lifting`
 lifted_call: Any = None
@@ -147,9 +148,7 @@ class Operator:
             # in a gradient function this parameter name would be ambiguous
             raise ValueError(f"operator {name!r}: {both.pop()!r} is the name of an input and of an output")
         if register:
-            if name in registry:
-                raise ValueError(f"operator {name!r} is declared twice")
-            registry[name] = self
+            registry.declare(name, self)
 
     # ---- declaration ------------------------------------------------------------------------------------------
 

@@ -150,12 +150,6 @@ _FUNCTIONS = """
     """
 
 
-def functions_of_methods() -> None:
-    """Publish them, when all methods are there."""
-    for name in _FUNCTIONS.split():
-        publish(name, _function_of(name, getattr(Tensor, name)), functional=False)
-
-
 def _function_of(name: str, member: Any) -> Any:
     @_derived(name, member, member.__doc__)
     def call(input: Tensor, *args: Any, **named: Any) -> Any:
@@ -163,3 +157,7 @@ def _function_of(name: str, member: Any) -> Any:
         return member(input, *args, **named)
 
     return call
+
+
+for _name in _FUNCTIONS.split():
+    publish(_name, _function_of(_name, getattr(Tensor, _name)), functional=False)

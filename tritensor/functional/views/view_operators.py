@@ -17,6 +17,7 @@ from ...autograd.gradients import called
 from ...autograd.mode import recording
 from ...autograd.names import node_name
 from ...autograd.tape import Gradient, Node, Slot, record
+from ...ground.index import Names
 from ...kernels.indexing.joining import cat
 from ...memory.array import DeviceArray
 from ...memory.lifted import Lifted
@@ -29,7 +30,7 @@ from ..indexing.quick_indexing import join
 ndarray = np.ndarray
 _new = object.__new__
 
-view_registry: dict[str, View] = {}
+view_registry = Names("view")
 
 
 class View:
@@ -43,7 +44,7 @@ class View:
         self.name = self.kind = take.__name__.strip("_")
         self.__doc__ = take.__doc__
         self.backward: Callable[..., Any] = lambda grad, shape: grad
-        view_registry[self.name] = self
+        view_registry.declare(self.name, self)
 
     def gradient(self, function: Callable[..., Any]) -> View:
         """Declare the gradient: `(grad, shape of the input, *arguments)`."""

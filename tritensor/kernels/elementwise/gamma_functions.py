@@ -121,10 +121,8 @@ def polygamma(x, n=1, factor=1.0):
 
 
 polygamma.node = "polygamma"
-lgamma.gradient(lambda grad, x: grad * digamma(x))
 digamma.gradient(lambda grad, x: grad * polygamma(x, n=1, factor=1.0))
-lgamma.domain = digamma.domain = (-3.5, 20)
-lgamma.gradient_domain = digamma.gradient_domain = (0.5, 20)
+digamma.domain, digamma.gradient_domain = (-3.5, 20), (0.5, 20)
 polygamma.gradient(lambda grad, x, n, factor: grad * polygamma(x, n=n + 1, factor=-factor * (n + 1)))
 
 

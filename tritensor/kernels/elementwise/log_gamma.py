@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...operators import registry
 from ...operators.rules import REAL_FLOAT
 from .coefficients import tables
 from .error_function import in_pieces
@@ -53,3 +54,7 @@ def lgamma(x):
 
 
 lgamma.kernel(lambda x: libdevice.lgamma(x))
+
+
+lgamma.gradient(lambda grad, x: grad * registry["digamma"](x))
+lgamma.domain, lgamma.gradient_domain = (-3.5, 20), (0.5, 20)

@@ -144,5 +144,5 @@ def special(body: Callable[..., Any]) -> Any:
     """Declare an operator that is a function of `tritensor.special` alone; a decorator."""
     name = body.__name__
     operator = one_text(name=f"special_{name}", methods=())(body)
-    SPECIAL[name] = function_of(operator, name)
+    SPECIAL.declare(name, function_of(operator, name))
     return operator

@@ -1,0 +1,195 @@
+"""Modules are imported when their names are first used: few at first, the right ones, whichever name comes first."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import tritensor as torch
+from tritensor.ground import index
+from tritensor.operators import registry
+
+PACKAGE = Path(torch.__file__).parent
+MOST_MODULES = 120  # 69 when this was written
+
+
+def run(code: str, path: Path = PACKAGE.parent, *options: str, **environment: str) -> str:
+    """What a program prints in a process of its own, which imports the package from a folder."""
+    env = {**os.environ, "PYTHONPATH": str(path), **environment}
+    command = [sys.executable, *options, "-c", code]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=path)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def copied(folder: Path) -> Path:
+    """A checkout: the package, without what was made in it, and the file that marks its root."""
+    for path in PACKAGE.rglob("*.py"):
+        target = folder / "tritensor" / path.relative_to(PACKAGE)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    for path in PACKAGE.rglob("coefficients.txt"):
+        (folder / "tritensor" / path.relative_to(PACKAGE)).write_bytes(path.read_bytes())
+    (folder / "pyproject.toml").touch()
+    return folder
+
+
+COUNT = "import sys, tritensor as torch; {}print(len([name for name in sys.modules if name.startswith('tritensor')]))"
+
+
+def test_an_import_and_a_first_sum_load_few_modules() -> None:
+    assert int(run(COUNT.format(""))) <= MOST_MODULES
+    assert int(run(COUNT.format("torch.ones(3) + 1; "))) <= MOST_MODULES
+
+
+def test_names_are_listed_before_they_are_imported() -> None:
+    code = """
+import sys, tritensor as torch
+from tritensor.nn import functional as F
+before = set(sys.modules)
+names = dir(torch), dir(torch.Tensor), F.__all__, dir(torch.special), len(torch.operators.registry)
+assert not any(name.startswith(("tritensor.kernels", "tritensor.functional.")) for name in set(sys.modules) - before)
+assert hasattr(torch.Tensor, "cumsum") and "softmax" in F.__all__ and not hasattr(torch.Tensor, "cumsun")
+from tritensor import *
+from tritensor.nn.functional import *
+print(cumsum(tensor([1, 2]), 0).tolist(), relu(tensor([-1.0])).item(), *map(len, names[:4]))
+"""
+    found = run(code)
+    assert found.startswith("[1, 3] 0.0 ")
+    wanted = dir(torch), dir(torch.Tensor), torch.nn.functional.__all__, dir(torch.special)
+    assert found.split()[3:] == [str(len(names)) for names in wanted]
+
+
+FACTS = """
+import json, sys
+from tritensor.ground import index
+from tritensor.operators import registry
+if sys.argv[1] == "all":
+    index.everything()
+def fact(value):
+    if isinstance(value, (bool, int, str, float)):
+        return value
+    return sorted(map(str, value)) if isinstance(value, dict) else getattr(value, "__name__", type(value).__name__)
+left = {"replays", "backwards", "shared"}  # what calls leave
+print(json.dumps({
+    name: {key: fact(value) for key, value in vars(registry[name]).items() if key not in left} for name in sys.argv[2:]
+}))
+"""
+
+
+def facts(which: str, names: list[str]) -> dict[str, dict[str, object]]:
+    command = [sys.executable, "-c", FACTS, which, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.mark.slow
+def test_an_operator_that_is_imported_alone_is_whole() -> None:
+    """No module declares a gradient, a kernel or a rule for the operator of another one that does not import it."""
+    by_module: dict[str, list[str]] = {}
+    for name in registry:
+        by_module.setdefault(index._where["operator"][name], []).append(name)
+    whole = facts("all", list(registry))
+    for names in by_module.values():
+        alone = facts("alone", names)
+        assert alone == {name: whole[name] for name in names}
+
+
+def test_an_operators_gradient_is_imported_with_it() -> None:
+    """The derivative of lgamma is declared in a module that needs lgamma."""
+    alone = facts("alone", ["lgamma"])
+    assert alone == facts("all", ["lgamma"]) and alone["lgamma"]["gradients_of"] == ["x"]
+
+
+def test_the_first_import_after_a_change_finds_what_is_new(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    listed = root / "tritensor" / "ground" / "names.txt"
+    assert int(run(COUNT.format(""), root)) > MOST_MODULES and listed.exists()  # everything, to write the list
+    first = listed.read_text(encoding="utf-8")
+    assert int(run(COUNT.format(""), root)) <= MOST_MODULES
+    added = root / "tritensor" / "functional" / "views" / "added.py"
+    text = "from ...ground.public import public\nfrom ...tensors import Tensor\n\n\n@public(method=True)\n"
+    text += 'def twice(input: "Tensor"):\n    return input + input\n'
+    added.write_text(text, encoding="utf-8")
+    code = "import tritensor as torch; x = torch.ones(2); print(torch.twice(x).tolist(), x.twice().tolist())"
+    assert run(code, root) == run(code, root) == "[2.0, 2.0] [2.0, 2.0]"
+    assert "member functional.views.added twice" in listed.read_text(encoding="utf-8")
+    added.unlink()
+    assert run("import tritensor as torch; print(hasattr(torch, 'twice'), hasattr(torch.Tensor, 'twice'))", root) == (
+        "False False"
+    )
+    assert listed.read_text(encoding="utf-8") == first
+    # an installed package has no project beside it, and believes the list whatever the times of its files
+    (root / "pyproject.toml").unlink()
+    (root / "tritensor" / "jit.py").touch()
+    assert int(run(COUNT.format(""), root)) <= MOST_MODULES
+    listed.unlink()  # and works without one
+    assert int(run(COUNT.format("torch.ones(2).cumsum(0); "), root)) > MOST_MODULES
+    archive = root / "archive.zip"
+    with zipfile.ZipFile(archive, "w") as written:
+        for path in (root / "tritensor").rglob("*.*"):
+            if path.suffix in (".py", ".txt"):
+                written.write(path, path.relative_to(root))
+    assert int(run(COUNT.format(""), archive)) <= MOST_MODULES
+
+
+def test_threads_import_a_module_once() -> None:
+    code = """
+import threading, tritensor as torch
+x, found, start = torch.ones(4), [], threading.Barrier(8)
+def work(number):
+    start.wait()
+    calls = [lambda: x.cumsum(0), lambda: torch.sort(x)[0], lambda: torch.nn.functional.gelu(x), lambda: x.erfinv()]
+    found.extend([calls[(number + step) % 4]().shape[0] for step in range(4)])
+threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+[each.start() for each in threads]
+[each.join() for each in threads]
+print(len(found), set(found))
+"""
+    for _ in range(3):
+        assert run(code) == "32 {4}"
+
+
+def test_a_member_of_a_subclass_is_its_own() -> None:
+    code = """
+import tritensor as torch
+class Mine(torch.Tensor):
+    def trunc(self):
+        return super().trunc() + 1
+x = torch.Tensor.__new__(Mine, [1.5]) if False else torch.nn.Parameter(torch.ones(1))
+y = Mine([1.5])
+print(y.trunc().tolist(), type(torch.Tensor.trunc).__name__)
+z = torch.complex(torch.ones(2), torch.zeros(2))
+z.real = torch.tensor([3.0, 4.0])
+print(z.real.tolist())
+try:
+    del z.imag
+except AttributeError:
+    print("kept")
+"""
+    assert run(code).splitlines() == ["[2.0] function", "[3.0, 4.0]", "kept"]
+
+
+def test_a_list_that_is_wrong_is_an_attribute_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = index.Names("of this test")
+    monkeypatch.setitem(names.where, "nothing", "version")
+    assert "nothing" in names and names.get("nothing", 3) == 3 and len(names) == 1 and names.listed() == ["nothing"]
+    with pytest.raises(KeyError):
+        names["nothing"]
+    names.declare("something", 5)
+    with pytest.raises(ValueError, match="the of this test name 'something' is declared twice"):
+        names.declare("something", 6)
+    assert list(names) == ["something"] and list(names.values()) == [5] and list(names.items()) == [("something", 5)]
+
+    class Owner:
+        missing = None
+
+    Owner.missing = index.Later(Owner, "missing", "version")  # type: ignore[assignment]
+    with pytest.raises(AttributeError, match="'Owner' object has no attribute 'missing'"):
+        Owner().missing  # noqa: B018
