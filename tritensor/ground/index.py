@@ -41,10 +41,14 @@ class Names(dict[str, Any]):
         Raises:
             ValueError: there is one already.
         """
-        if super().__contains__(name):
-            raise ValueError(f"the {self.kind} name {name!r} is declared twice")
+        self.check_new(name)
         note(self.kind, name)
         self[name] = value
+
+    def check_new(self, name: str) -> None:
+        """Raise the ValueError for a name that a module has declared."""
+        if super().__contains__(name):
+            raise ValueError(f"the {self.kind} name {name!r} is declared twice")
 
     def __missing__(self, name: str) -> Any:
         if name in self.where:

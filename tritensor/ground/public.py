@@ -54,9 +54,11 @@ def publish(name: str, value: Any, *, package: bool = True, functional: bool = T
     Raises:
         ValueError: the name is already public.
     """
-    for names, wanted in ((PACKAGE, package), (FUNCTIONAL, functional)):
-        if wanted:
-            names.declare(name, value)
+    tables = [names for names, wanted in ((PACKAGE, package), (FUNCTIONAL, functional)) if wanted]
+    for names in tables:
+        names.check_new(name)
+    for names in tables:
+        names.declare(name, value)
 
 
 def public(

@@ -10,14 +10,11 @@ from ...runtime.call import Call
 from ...types import dtypes
 from ..elementwise.arithmetic import complex_mul
 from ..pairs import as_real, in_dtype, parts
-from . import sums
 from .family import Parts
 from .kernel import launch_reduction, reduce_arrays
 
 if TYPE_CHECKING:
     pass
-
-__all__: list[str] = []
 
 
 def by_parts(operator: Any, call: Call) -> None:
@@ -50,11 +47,3 @@ def by_pairs(operator: Any, call: Call) -> None:
     if out.size:
         for part, source in zip(parts(out), made, strict=True):
             copy_into(part, source)
-
-
-for _operator, _launch in (
-    *((each, by_parts) for each in (sums.sum, sums.mean)),
-    *((each, of_truth) for each in (sums.any, sums.all, sums.count_nonzero)),
-    (sums.prod, by_pairs),
-):
-    _operator.complex_kernel(_launch)

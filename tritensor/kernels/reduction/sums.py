@@ -18,6 +18,7 @@ from ...types import dtypes
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
 from ..exact import quotient, root
+from .complex_sums import by_pairs, by_parts, of_truth
 from .family import Parts, reduction, restore, spread
 from .kernel import highest, lowest, state_dtype
 from .reference import add_up, add_up_squares, exponential_sums, merged_moments, moments, norms, product, reduced_count
@@ -135,6 +136,8 @@ def mean(x, *, dim=None, keepdim=False, dtype=None):
 
 sum.overload = mean.overload = over_some
 sum.linear = mean.linear = "first"
+sum.complex_kernel(by_parts)
+mean.complex_kernel(by_parts)
 mean.in_parts(
     lambda block, place, dim, metadata: add_up(block, dim, True),
     lambda parts, metadata, count: add_up(parts[0], 0) / parts[0].dtype.type(count),
@@ -163,6 +166,7 @@ def prod(x, *, dim=None, keepdim=False, dtype=None):
 
 prod.in_parts()
 prod.kernel(folded(multiply), multiply, one)
+prod.complex_kernel(by_pairs)
 
 
 @prod.gradient
@@ -479,3 +483,6 @@ count_nonzero.in_parts(
     read_once=False,
 )
 count_nonzero.kernel(fold_sum, add, lambda compute: ((0, dtypes.int64),), start=_differs)
+
+for _operator in (any, all, count_nonzero):
+    _operator.complex_kernel(of_truth)
