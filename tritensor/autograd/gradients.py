@@ -15,7 +15,7 @@ from ..memory.lifted import Lifted
 from ..types import dtypes
 from .mode import enable_grad, recording
 from .names import node_of
-from .tape import _FREED, _INSIDE, Gradient, Node, Slot, inside_package, next_age, record
+from .tape import _FREED, Gradient, Node, Slot, inside_package, next_age, record
 
 __all__ = ["OperatorGradient", "Underived", "Unmoved", "attach", "called", "constant_in", "no_derivative"]
 __all__ += ["is_written", "not_by", "underived", "unknown", "unmoved"]
@@ -243,7 +243,7 @@ def attach(
         node.versions = tuple([_version_of(value) for value in saved]) if backward.has_tensors else None
     # what `Node.mark` does, without the call
     code = frame.f_code
-    while _INSIDE.get(code.co_filename, True) and inside_package(code.co_filename):
+    while inside_package(code.co_filename):
         frame = frame.f_back
         if frame is None:
             break

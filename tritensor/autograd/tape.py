@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
 from heapq import heappop, heappush, heappushpop
@@ -42,15 +42,15 @@ _NO_VERSION = (-1,)
 
 # The line of the forward pass is the innermost one on the call stack outside this package.
 _PACKAGE = __file__.rpartition("autograd")[0]
-_INSIDE: dict[str, bool] = {}
 
 
-def inside_package(filename: str) -> bool:
-    """True if a source file belongs to tritensor itself."""
-    try:
-        return _INSIDE[filename]
-    except KeyError:
-        return _INSIDE.setdefault(filename, filename.startswith(_PACKAGE))
+class _Inside(dict[str, bool]):
+    def __missing__(self, filename: str) -> bool:
+        return self.setdefault(filename, filename.startswith(_PACKAGE))
+
+
+# True if a source file, by its name, belongs to tritensor itself
+inside_package: Callable[[str], bool] = _Inside().__getitem__
 
 
 def unrecorded_view(fact: str) -> str:
@@ -127,7 +127,7 @@ class Node:
     def mark(self, frame: Any) -> None:
         """Note the innermost line of the user's code, from a frame of the stack on, for messages."""
         code = frame.f_code
-        while _INSIDE.get(code.co_filename, True) and inside_package(code.co_filename):
+        while inside_package(code.co_filename):
             frame = frame.f_back
             if frame is None:
                 break

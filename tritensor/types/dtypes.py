@@ -8,6 +8,7 @@ unless there are none; Python numbers come last. `PROMOTION` is the table for tw
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -128,7 +129,6 @@ ALIASES = {
 for _name, _value in {**{entry.name: entry for entry in ALL}, **ALIASES}.items():
     publish(_name, _value, functional=False)
 
-_BY_NUMPY: dict[Any, dtype] = {entry.numpy: entry for entry in ALL}
 _BY_NAME = {entry.name: entry for entry in ALL}
 
 
@@ -153,28 +153,26 @@ def of_argument(value: Any) -> dtype | None:
     return value if isinstance(value, dtype) else _OF_PYTHON.get(value) if isinstance(value, type) else None
 
 
-def of(numpy_dtype: Any) -> dtype:
-    """The dtype for a NumPy dtype; a tritensor dtype is returned itself.
-
-    Raises:
-        ArgumentError: a NumPy type without a counterpart (strings, objects, dates), with PyTorch's first words.
-    """
-    found = _BY_NUMPY.get(numpy_dtype)
-    if found is not None:
+class _ByNumpy(dict[Any, dtype]):
+    def __missing__(self, numpy_dtype: Any) -> dtype:
+        if isinstance(numpy_dtype, dtype):
+            return numpy_dtype
+        try:
+            # np.longlong and byte-swapped types compare equal to a known type but have another hash.
+            found = _BY_NAME.get(np.dtype(numpy_dtype).name)
+        except TypeError:
+            found = None
+        if found is None:
+            supported = ", ".join(entry.name for entry in ALL)
+            raise ArgumentError(
+                f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}."
+            )
         return found
-    if isinstance(numpy_dtype, dtype):
-        return numpy_dtype
-    try:
-        # np.longlong and byte-swapped types compare equal to a known type but have another hash.
-        found = _BY_NAME.get(np.dtype(numpy_dtype).name)
-    except TypeError:
-        found = None
-    if found is None:
-        supported = ", ".join(entry.name for entry in ALL)
-        raise ArgumentError(
-            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}."
-        )
-    return found
+
+
+# The dtype for a NumPy dtype; a tritensor dtype is returned itself. A NumPy type without a counterpart (strings,
+# objects, dates) is an ArgumentError with PyTorch's first words. A method of a dict: a function costs 60 ns a call.
+of: Callable[[Any], dtype] = _ByNumpy({entry.numpy: entry for entry in ALL}).__getitem__
 
 
 # Rows and columns are in the order of LATTICE; an entry is the smallest type that holds both by PyTorch's rules.
