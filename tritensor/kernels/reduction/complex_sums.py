@@ -10,7 +10,7 @@ from ...runtime.call import Call
 from ...types import dtypes
 from ..elementwise.arithmetic import complex_mul
 from ..pairs import as_real, in_dtype, parts
-from .family import Parts
+from .family import Parts, folded
 from .kernel import launch_reduction, reduce_arrays
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def by_pairs(operator: Any, call: Call) -> None:
         return
     made = [buffer.empty(out.shape, kind.numpy, out.device) for _ in range(2)]
     reduce_arrays(
-        Parts(sums.folded(complex_mul), complex_mul, _one), made, parts(x), call.metadata["dim"], kind, operator.name
+        Parts(folded(complex_mul), complex_mul, _one), made, parts(x), call.metadata["dim"], kind, operator.name
     )
     if out.size:
         for part, source in zip(parts(out), made, strict=True):

@@ -14,10 +14,10 @@ from ...tensors import Tensor, wrap
 from ...types import dtypes
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
-from .family import Place, reduction, restore
+from .family import Place, folded, reduction, restore
 from .kernel import highest, lowest, state_dtype
 from .reference import first_places
-from .sums import folded, sum
+from .sums import sum
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,13 +34,27 @@ from ...operators.lifting.batching import Batch
 from ...operators.outputs import SAME, Into
 from ...operators.rules import FloatingOnly, Places, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
+from ...runtime.source import device_function
 from ...tensors import Tensor
 from ...types import dtypes, layout
 from ..pairs import is_complex
 from .functions import function_of, reduced_shape
 from .reference import LARGE, in_parts, is_large, reduced_count
 
+if TYPE_CHECKING:
+    import triton.language as tl
+
 ndarray, asarray = np.ndarray, np.asarray
+
+
+def folded(combine: Any) -> Any:
+    """`(state, AXIS) -> state`, a tile's states combined along an axis by `combine`."""
+
+    @device_function
+    def fold(state, AXIS: tl.constexpr):
+        return tl.reduce(state, AXIS, combine)
+
+    return fold
 
 
 class Parts(NamedTuple):

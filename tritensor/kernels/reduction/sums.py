@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
 from ..exact import quotient, root
 from .complex_sums import by_pairs, by_parts, of_truth
-from .family import Parts, reduction, restore, spread
+from .family import Parts, folded, reduction, restore, spread
 from .kernel import highest, lowest, state_dtype
 from .reference import add_up, add_up_squares, exponential_sums, merged_moments, moments, norms, product, reduced_count
 
@@ -60,16 +60,6 @@ def fold_sum(state, AXIS: tl.constexpr):
 
 
 @functools.cache
-def folded(combine: Any) -> Any:
-    """`(state, AXIS) -> state`, a tile's states combined along an axis by `combine`."""
-
-    @device_function
-    def fold(state, AXIS: tl.constexpr):
-        return tl.reduce(state, AXIS, combine)
-
-    return fold
-
-
 @device_function
 def add_pairs(first, second, other_first, other_second):
     """The sums of two values."""
