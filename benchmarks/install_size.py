@@ -25,7 +25,7 @@ def megabytes(folder: Path) -> Counter[str]:
     for path in folder.rglob("*"):
         if path.is_file():
             sizes[path.relative_to(folder).parts[0]] += path.stat().st_size
-    return Counter({name: size / 1e6 for name, size in sizes.items()})  # type: ignore[misc]
+    return Counter({name: size / 1e6 for name, size in sizes.items()})
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import torch
     except ImportError:
-        torch = None  # type: ignore[assignment]
+        torch = None
     if torch is not None:
         theirs = torch.utils.data.DataLoader
         loops.update({(name, count): loop(theirs, Pictures(torch, files), count) for name, count in _sides("torch")})

@@ -68,7 +68,7 @@ def resnet18(torch: Any, classes: int) -> Any:
     """torchvision's ResNet-18 in the vocabulary that tritensor and torch share."""
     nn, functional = torch.nn, torch.nn.functional
 
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
+    class Block(nn.Module):  # type: ignore[name-defined]
         def __init__(self, inputs: int, outputs: int, stride: int) -> None:
             super().__init__()
             self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
@@ -83,7 +83,7 @@ def resnet18(torch: Any, classes: int) -> Any:
             out = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
             return functional.relu(out + (x if self.downsample is None else self.downsample(x)))
 
-    class ResNet(nn.Module):  # type: ignore[misc, name-defined]
+    class ResNet(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)

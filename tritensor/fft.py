@@ -42,7 +42,7 @@ def _promoted(call: str, input: Any, to_complex: bool = False) -> Tensor:
         raise DtypeError(f"Unsupported dtype {kind.legacy}", f"{call} takes float32 and float64", "use .float()")
     if kind.category < FLOATING:
         kind = get_default_dtype()
-    return input.to(COMPLEX_OF.get(kind, kind) if to_complex else kind)  # type: ignore[no-any-return]
+    return input.to(COMPLEX_OF.get(kind, kind) if to_complex else kind)
 
 
 def _real(call: str, input: Any) -> Tensor:
@@ -116,7 +116,7 @@ def _of_complex(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: An
     if real:
         found = fft_r2c(x, dim=tuple(dims), normalization=scale, onesided=False)
         return found if forward else found.conj()
-    return fft_c2c(x, dim=tuple(dims), normalization=scale, forward=forward)  # type: ignore[no-any-return]
+    return fft_c2c(x, dim=tuple(dims), normalization=scale, forward=forward)
 
 
 def _of_real(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) -> Tensor:
@@ -125,7 +125,7 @@ def _of_real(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) 
     _some(call, dims)
     x, scale = _sized(x, dims, sizes), _normalization(norm, forward)
     if forward:
-        return fft_r2c(x, dim=tuple(dims), normalization=scale)  # type: ignore[no-any-return]
+        return fft_r2c(x, dim=tuple(dims), normalization=scale)
     found = fft_r2c(x, dim=tuple(dims[-1:]), normalization=scale).conj()
     return fft_c2c(found, dim=tuple(dims[:-1]), normalization=scale, forward=False) if dims[1:] else found
 
@@ -142,8 +142,8 @@ def _to_real(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) 
     if forward:
         if dims[1:]:
             x = fft_c2c(x, dim=tuple(dims[:-1]), normalization=scale)
-        return fft_c2r(x.conj(), dim=tuple(dims[-1:]), normalization=scale, last=last)  # type: ignore[no-any-return]
-    return fft_c2r(x, dim=tuple(dims), normalization=scale, last=last)  # type: ignore[no-any-return]
+        return fft_c2r(x.conj(), dim=tuple(dims[-1:]), normalization=scale, last=last)
+    return fft_c2r(x, dim=tuple(dims), normalization=scale, last=last)
 
 
 _WHAT = {

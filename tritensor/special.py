@@ -25,7 +25,7 @@ _SHARED = """digamma erf erfc erfinv exp2 expm1 i0 log1p log_softmax logit logsu
 
 def _polynomial(name: str, operator: Any, kind: str, **numbers: float) -> None:
     def made(x: Any, n: Any) -> Tensor:
-        return operator(x, n, **numbers)  # type: ignore[no-any-return]
+        return operator(x, n, **numbers)
 
     made.__name__ = name
     made.__doc__ = f"""{kind} of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0.
@@ -55,7 +55,7 @@ _polynomial("legendre_polynomial_p", orthogonal, "Legendre's polynomial", growth
 
 def _without_gradient(name: str, function: Any) -> None:
     def made(input: Tensor) -> Tensor:
-        return function(input.detach())  # type: ignore[no-any-return]
+        return function(input.detach())
 
     made.__name__, made.__doc__ = name, f"{function.__doc__}\n\n    The result has no gradient, as in PyTorch."
     SPECIAL.declare(name, takes_out(ELEMENTWISE)(made))

@@ -169,7 +169,7 @@ def _find(module: Any, name: str) -> FunctionType:
     owner, _, last = name.rpartition(".")
     found: Any = inspect.getattr_static(vars(module)[owner] if owner else module, last)
     found = getattr(found, "fget", None) or getattr(found, "__func__", None) or found
-    return inspect.unwrap(found)  # type: ignore[no-any-return]
+    return inspect.unwrap(found)
 
 
 def fails(program: Callable[[], object]) -> bool:

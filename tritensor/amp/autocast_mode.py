@@ -31,7 +31,7 @@ def _cast(value: Any, device_type: str, wanted: dtype) -> Any:
         return {_cast(k, device_type, wanted): _cast(v, device_type, wanted) for k, v in value.items()}
     if isinstance(value, Iterable):
         found = (_cast(each, device_type, wanted) for each in value)
-        return type(value)(found) if isinstance(value, (list, tuple)) else found  # type: ignore[call-arg]
+        return type(value)(found) if isinstance(value, (list, tuple)) else found
     return value
 
 

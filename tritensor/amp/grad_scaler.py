@@ -134,7 +134,7 @@ class GradScaler:
             return value * _on(value.device, copies)
         require(isinstance(value, Iterable), ValueError, "outputs must be a Tensor or an iterable of Tensors")
         found = (self._scaled(each, copies) for each in value)
-        return type(value)(found) if isinstance(value, (list, tuple)) else found  # type: ignore[call-arg]
+        return type(value)(found) if isinstance(value, (list, tuple)) else found
 
     def _unscale(self, optimizer: Optimizer, scale: Tensor, halves: bool = False) -> dict[device, Tensor]:
         """Divide the gradients by a scale; what was found on each of their devices."""

@@ -66,7 +66,7 @@ def _numbers(found: Any) -> Any:
 def _asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     obj = _numbers(obj) if isinstance(obj, (list, tuple)) else obj
     if copy and isinstance(obj, Tensor):
-        return obj.to(obj.device if device is None else device, dtype, copy=True)  # type: ignore[no-any-return]
+        return obj.to(obj.device if device is None else device, dtype, copy=True)
     if copy:
         return creation.tensor(obj, dtype=dtype, device=device)
     found = creation.as_tensor(obj, dtype=dtype, device=device)
@@ -77,7 +77,7 @@ def _asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | No
 def _checked(call: str, found: Tensor, same: bool, copy: bool | None) -> Tensor:
     if copy is False and not same:
         raise ValueError(explain(f"{call}: copy=False, but a copy is necessary", remedy="pass copy=None or copy=True"))
-    return found.clone() if copy and same else found  # type: ignore[no-any-return]
+    return found.clone() if copy and same else found
 
 
 def _arange(start: Any, stop: Any = None, step: Any = 1, **made: Any) -> Tensor:
@@ -109,7 +109,7 @@ def _squeeze(x: Tensor, axis: int | tuple[int, ...]) -> Tensor:
 
 def _positive(x: Tensor, indices: Tensor, axis: int) -> Tensor:
     places = indices.long()
-    return functional.where(places < 0, places + x.shape[axis], places)  # type: ignore[no-any-return]
+    return functional.where(places < 0, places + x.shape[axis], places)
 
 
 def _take(x: Tensor, indices: Tensor, *, axis: int | None = None) -> Tensor:

@@ -56,7 +56,7 @@ def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
 def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """The elements of `x` converted to `dtype`, on `device` or its own; `x` itself only with `copy=False`."""
     check_tensor("astype", "x", 1, x)
-    return kept(x.to(x.device if device is None else device, dtype, copy=copy), (x,))  # type: ignore[no-any-return]
+    return kept(x.to(x.device if device is None else device, dtype, copy=copy), (x,))
 
 
 def can_cast(from_: Any, to: dtype, /) -> bool:
@@ -84,12 +84,12 @@ def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
 
 def finfo(type: dtype | Tensor, /) -> dtypes.finfo:
     """The limits and the precision of a floating dtype, or of a tensor's; its `dtype` is that of the (real) numbers."""
-    return _limits(dtypes.finfo, type)  # type: ignore[no-any-return]
+    return _limits(dtypes.finfo, type)
 
 
 def iinfo(type: dtype | Tensor, /) -> dtypes.iinfo:
     """The limits of an integer dtype, or of a tensor's."""
-    return _limits(dtypes.iinfo, type)  # type: ignore[no-any-return]
+    return _limits(dtypes.iinfo, type)
 
 
 def _limits(info: Any, type: Any) -> Any:

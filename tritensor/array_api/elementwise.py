@@ -35,13 +35,13 @@ def _sign(x: Tensor) -> Tensor:
     """-1, 0 or 1, and NaN for NaN; x / abs(x) for complex numbers."""
     if x.is_complex():
         return functional.sgn(x) + 0  # the sign of a zero goes
-    return functional.where(x != x, x, functional.sign(x))  # type: ignore[no-any-return]
+    return functional.where(x != x, x, functional.sign(x))
 
 
 def _expm1(x: Tensor) -> Tensor:
     """exp(x) - 1, exact near 0."""
     found = functional.expm1(x)
-    return functional.where(x.isfinite(), found + 0, x.exp() - 1) if x.is_complex() else found  # type: ignore[no-any-return]
+    return functional.where(x.isfinite(), found + 0, x.exp() - 1) if x.is_complex() else found
 
 
 def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
     found = functional.floor_divide(x1, x2)
     if found.dtype.category < dtypes.FLOATING:
         return found
-    return functional.where(x1.isinf() | x2.isinf(), (x1 / x2).floor(), found)  # type: ignore[no-any-return]
+    return functional.where(x1.isinf() | x2.isinf(), (x1 / x2).floor(), found)
 
 
 def _remainder(x1: Tensor, x2: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def _remainder(x1: Tensor, x2: Tensor) -> Tensor:
     found = functional.remainder(x1, x2)
     if found.dtype.category < dtypes.FLOATING:
         return found
-    return functional.where(found == 0, functional.copysign(found, x2), found)  # type: ignore[no-any-return]
+    return functional.where(found == 0, functional.copysign(found, x2), found)
 
 
 def _clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -66,7 +66,7 @@ def _clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     for bound, nearer in ((min, functional.maximum), (max, functional.minimum)):
         if bound is not None:
             found = nearer(*promoted("clip", found, bound, to=x.dtype))
-    return found.clone() if found is x else found  # type: ignore[no-any-return]
+    return found.clone() if found is x else found
 
 
 def _table(names: str, parameters: str) -> str:

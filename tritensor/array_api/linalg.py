@@ -49,13 +49,13 @@ def _solve(x1: Tensor, x2: Tensor) -> Tensor:
 def _vecdot(x1: Tensor, x2: Tensor, *, axis: int = -1) -> Tensor:
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError("vecdot: vectors of different lengths", f"{x1.shape[axis]} and {x2.shape[axis]}")
-    return (functional.conj_physical(x1) * x2).sum(axis, dtype=x1.dtype)  # type: ignore[no-any-return]
+    return (functional.conj_physical(x1) * x2).sum(axis, dtype=x1.dtype)
 
 
 def _vector_norm(x: Tensor, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     if axis != ():
         return linalg.vector_norm(x, ord, axis, keepdims)
-    return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()  # type: ignore[no-any-return]
+    return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()
 
 
 _OWN = {

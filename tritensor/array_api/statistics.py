@@ -61,7 +61,7 @@ def _reduced(name: str, x: Tensor, axis: Any = None, keepdims: bool = False, **o
         found = function(x.movedim(axes, last).flatten(last[0]), -1, **options)
     else:
         found = function(x, axes[0] if len(axes) == 1 else axes, **options)
-    return found.reshape(kept) if keepdims else found  # type: ignore[no-any-return]
+    return found.reshape(kept) if keepdims else found
 
 
 def _sum_dtype(x: Tensor, dtype: Any) -> Any:
@@ -82,7 +82,7 @@ def _running(name: str, first: int) -> Callable[..., Tensor]:
         along = one_axis(name, x, axis)
         found = getattr(functional, name)(x, along, dtype=_sum_dtype(x, dtype))
         if not include_initial:
-            return found  # type: ignore[no-any-return]
+            return found
         begin = found.new_full([1 if dim == along else extent for dim, extent in enumerate(x.shape)], first)
         return functional.cat([begin, found], along)
 

@@ -234,7 +234,7 @@ class Slot:
         self.index = index
 
     def __eq__(self, other: object) -> bool:
-        return other.__class__ is Slot and self.node is other.node and self.index == other.index  # type: ignore[attr-defined]
+        return other.__class__ is Slot and self.node is other.node and self.index == other.index
 
     def __hash__(self) -> int:
         return hash((id(self.node), self.index))
@@ -256,7 +256,7 @@ def propagate(
         The targets' gradients (None for those without one); empty without targets.
     """
     if casts.on and state.types:  # the dtypes are those of the forward pass
-        return without_casts(propagate, roots, retain_graph, create_graph, targets)  # type: ignore[no-any-return]
+        return without_casts(propagate, roots, retain_graph, create_graph, targets)
     found: list[Any] = [None] * len(targets or ())
     wanted = None if targets is None else _leading_to(roots, targets)
     watched = _contributions(roots) if leaves_are_watched and targets is None else None

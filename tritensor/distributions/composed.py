@@ -51,10 +51,10 @@ class Independent(Distribution):
     variance = stated("The base's.", lambda self: self.base_dist.variance)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.base_dist.sample(sample_shape)  # type: ignore[no-any-return]
+        return self.base_dist.sample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.base_dist.rsample(sample_shape)  # type: ignore[no-any-return]
+        return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
@@ -65,7 +65,7 @@ class Independent(Distribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
-        return self.base_dist.enumerate_support(expand)  # type: ignore[no-any-return]
+        return self.base_dist.enumerate_support(expand)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist!r}, {self.reinterpreted_batch_ndims})"
@@ -124,7 +124,7 @@ class TransformedDistribution(Distribution):
             x, own = transform.inv(y), transform.domain.event_dim
             dims += own - transform.codomain.event_dim
             found, y = found - sum_rightmost(transform.log_abs_det_jacobian(x, y), dims - own), x
-        return found + sum_rightmost(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))  # type: ignore[no-any-return]
+        return found + sum_rightmost(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
 
     def _monotone(self, share: Tensor) -> Tensor:
         sign = ComposeTransform(self.transforms).sign
@@ -160,13 +160,13 @@ class HalfNormal(TransformedDistribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1  # type: ignore[no-any-return]
+        return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.base_dist.icdf((value + 1) / 2)  # type: ignore[no-any-return]
+        return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - log(2)  # type: ignore[no-any-return]
+        return self.base_dist.entropy() - log(2)
 
 
 class Gumbel(TransformedDistribution):
@@ -193,7 +193,7 @@ class Gumbel(TransformedDistribution):
         return y - y.exp() - self.scale.log()
 
     def entropy(self) -> Tensor:
-        return self.scale.log() + (1 + euler)  # type: ignore[no-any-return]
+        return self.scale.log() + (1 + euler)
 
 
 class Weibull(TransformedDistribution):
@@ -248,7 +248,7 @@ class LogNormal(TransformedDistribution):
         return (self.scale**2).expm1() * (2 * self.loc + self.scale**2).exp()
 
     def entropy(self) -> Tensor:
-        return self.base_dist.entropy() + self.loc  # type: ignore[no-any-return]
+        return self.base_dist.entropy() + self.loc
 
 
 class MixtureSameFamily(Distribution):
@@ -290,27 +290,27 @@ class MixtureSameFamily(Distribution):
         return made
 
     def _weights(self) -> Tensor:
-        return self._mixture.probs.reshape(*self._mixture.probs.shape, *(1,) * len(self._event_shape))  # type: ignore[no-any-return]
+        return self._mixture.probs.reshape(*self._mixture.probs.shape, *(1,) * len(self._event_shape))
 
     @property
     def mean(self) -> Tensor:
         """The weighted mean."""
-        return (self._weights() * self._components.mean).sum(-1 - len(self._event_shape))  # type: ignore[no-any-return]
+        return (self._weights() * self._components.mean).sum(-1 - len(self._event_shape))
 
     @property
     def variance(self) -> Tensor:
         """Within the components, and between them."""
         dim, weights = -1 - len(self._event_shape), self._weights()
         away = self._components.mean - self.mean.unsqueeze(dim)
-        return (weights * self._components.variance).sum(dim) + (weights * away.square()).sum(dim)  # type: ignore[no-any-return]
+        return (weights * self._components.variance).sum(dim) + (weights * away.square()).sum(dim)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return (self._components.cdf(value.unsqueeze(-1)) * self._mixture.probs).sum(-1)  # type: ignore[no-any-return]
+        return (self._components.cdf(value.unsqueeze(-1)) * self._mixture.probs).sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         found = self._components.log_prob(value.unsqueeze(-1 - len(self._event_shape)))
-        return (found + self._mixture.logits.log_softmax(-1)).logsumexp(-1)  # type: ignore[no-any-return]
+        return (found + self._mixture.logits.log_softmax(-1)).logsumexp(-1)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
@@ -318,7 +318,7 @@ class MixtureSameFamily(Distribution):
             own = len(self._event_shape)
             dim = drawn.ndim - own - 1
             places = chosen.reshape(*chosen.shape, *(1,) * (own + 1))
-            return drawn.gather(dim, places.expand(*chosen.shape, 1, *self._event_shape)).squeeze(dim)  # type: ignore[no-any-return]
+            return drawn.gather(dim, places.expand(*chosen.shape, 1, *self._event_shape)).squeeze(dim)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamily(\n  {self._mixture!r},\n  {self._components!r})"

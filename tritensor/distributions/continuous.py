@@ -28,7 +28,7 @@ _ROOT = log(sqrt(2 * pi))
 
 
 def _like(made: Any, distribution: Distribution, of: Tensor, sample_shape: Sequence[int]) -> Tensor:
-    return made(distribution._extended_shape(sample_shape), dtype=of.dtype, device=of.device)  # type: ignore[no-any-return]
+    return made(distribution._extended_shape(sample_shape), dtype=of.dtype, device=of.device)
 
 
 def _uniform(distribution: Distribution, of: Tensor, sample_shape: Sequence[int]) -> Tensor:
@@ -239,7 +239,7 @@ class _StandardGamma(Function):
 
 def standard_gamma(alpha: Tensor) -> Tensor:
     """Gamma numbers of rate 1, of the shape of `alpha`."""
-    return _StandardGamma.apply(alpha)  # type: ignore[no-any-return]
+    return _StandardGamma.apply(alpha)
 
 
 class Gamma(Distribution):
@@ -270,7 +270,7 @@ class Gamma(Distribution):
         from ..special import gammainc
 
         self._validate_sample(value)
-        return gammainc(self.concentration, self.rate * value)  # type: ignore[no-any-return]
+        return gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
         a = self.concentration

@@ -131,7 +131,7 @@ class Binomial(_Binary):
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
-            return binomial(self.total_count.expand(shape), self.probs.expand(shape))  # type: ignore[no-any-return]
+            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -167,12 +167,12 @@ class Poisson(Distribution):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
-            return poisson(self.rate.expand(self._extended_shape(sample_shape)))  # type: ignore[no-any-return]
+            return poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         rate, value = broadcast_all(self.rate, value)
-        return value.xlogy(rate) - rate - gammaln(value + 1)  # type: ignore[no-any-return]
+        return value.xlogy(rate) - rate - gammaln(value + 1)
 
 
 class Categorical(Weighted):

@@ -249,7 +249,7 @@ class Weighted(Distribution):
     @property
     def _weight(self) -> Tensor:
         """One of the two, of which there is at least one."""
-        return getattr(self, "probs" if "probs" in vars(self) else "logits")  # type: ignore[no-any-return]
+        return getattr(self, "probs" if "probs" in vars(self) else "logits")
 
     param_shape = stated("The shape of the weights.", lambda self: self._weight.shape)
 

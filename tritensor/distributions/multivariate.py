@@ -179,7 +179,7 @@ class MultivariateNormal(Distribution):
         from .. import linalg
 
         column = difference.unsqueeze(-1)
-        return linalg.solve_triangular(self._factor, column, upper=False).squeeze(-1)  # type: ignore[no-any-return]
+        return linalg.solve_triangular(self._factor, column, upper=False).squeeze(-1)
 
     def _half_log_determinant(self) -> Tensor:
         return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -44,7 +44,7 @@ class Transform:
     @property
     def event_dim(self) -> int:
         """The number of dimensions of an event."""
-        return self.domain.event_dim  # type: ignore[no-any-return]
+        return self.domain.event_dim
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._mapped(x, 0)
@@ -124,7 +124,7 @@ class _InverseTransform(Transform):
     domain = property(lambda self: self.of.codomain)
     codomain = property(lambda self: self.of.domain)
     sign = property(lambda self: self.of.sign)
-    bijective = property(lambda self: self.of.bijective)  # type: ignore[assignment]
+    bijective = property(lambda self: self.of.bijective)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.of._inv_call(x)
@@ -175,7 +175,7 @@ class PowerTransform(Transform):
         (self.exponent,) = broadcast_all(exponent)
 
     @property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         """The sign of the exponent."""
         return self.exponent.sign()
 
@@ -251,19 +251,19 @@ class AffineTransform(Transform):
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         """Real numbers, or events of them."""
         return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
 
     codomain = domain
 
     @property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         """The sign of the scale."""
         return self.scale.sign() if isinstance(self.scale, Tensor) else (self.scale > 0) - (self.scale < 0)
 
     def _call(self, x: Tensor) -> Tensor:
-        return self.loc + self.scale * x  # type: ignore[no-any-return]
+        return self.loc + self.scale * x
 
     def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
@@ -282,19 +282,19 @@ class ComposeTransform(Transform):
         super().__init__(cache_size)
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
 
-    bijective = property(lambda self: all(part.bijective for part in self.parts))  # type: ignore[assignment]
+    bijective = property(lambda self: all(part.bijective for part in self.parts))
 
     def with_cache(self, cache_size: int = 1) -> Any:
         """The same transforms with other sizes of their caches."""
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         """The first transform's domain, for events of the last."""
         return self._region([part.domain for part in self.parts], -1)
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         """The last transform's codomain, for events of the first."""
         return self._region([part.codomain for part in self.parts[::-1]], 1)
 
@@ -311,7 +311,7 @@ class ComposeTransform(Transform):
         return constraints.independent(regions[0], more) if more else regions[0]
 
     @property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         """The product of all signs."""
         found: Any = 1
         for part in self.parts:
@@ -339,7 +339,7 @@ class ComposeTransform(Transform):
             after = y if part is self.parts[-1] else part(x)
             found = found + sum_rightmost(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim)
             dims, x = dims + part.codomain.event_dim - part.domain.event_dim, after
-        return found  # type: ignore[no-any-return]
+        return found
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
         """The shape of the result for an argument's shape."""

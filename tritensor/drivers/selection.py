@@ -38,7 +38,7 @@ def active() -> Driver | None:
     """
     drivers = _used()
     if drivers:
-        return drivers[-1]  # type: ignore[no-any-return]
+        return drivers[-1]
     count = settings.simulate_cuda.value
     if count:
         return _by_setting.get((count, settings.simulate_compiled.value)) or _simulator(count)

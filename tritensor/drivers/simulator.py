@@ -450,7 +450,7 @@ class Simulator(Driver):
             gone = [buffer for heap in self._heaps.values() for buffer in heap.abandon()]
             self.closed = True  # only now: an arena that is collected before this line still frees its memory
             for buffer in gone:
-                buffer.address = _Gone()  # type: ignore[assignment]
+                buffer.address = _Gone()
             for queues in self._queues:
                 for queue in queues:
                     queue.entries.clear()

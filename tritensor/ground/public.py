@@ -99,7 +99,7 @@ def public(
                 _member(name, value)
             if in_place is not None:
                 _member(f"{name}_", in_place(value), in_place_function)
-        return function  # type: ignore[no-any-return]
+        return function
 
     return declare
 

@@ -117,7 +117,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     tensor([2., 1.])
     """
     _check_driver(A, driver)
-    return decompositions.svd(A, full_matrices=False, compute_uv=followed(A))[1]  # type: ignore[no-any-return]
+    return decompositions.svd(A, full_matrices=False, compute_uv=followed(A))[1]
 
 
 @_listed_in_float32
@@ -134,7 +134,7 @@ def eig(input: Tensor) -> return_types.linalg_eig:
 def eigvals(input: Tensor) -> Tensor:
     """The eigenvalues of `eig`."""
     check_matrices("linalg.eigvals", input)
-    return decompositions.eig(input, vectors=followed(input))[0]  # type: ignore[no-any-return]
+    return decompositions.eig(input, vectors=followed(input))[0]
 
 
 def _triangle(input: Tensor, letter: Any) -> str:
@@ -161,7 +161,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of `eigh`."""
     letter = _triangle(input, UPLO)
-    return decompositions.eigh(input, UPLO=letter, vectors=followed(input))[0]  # type: ignore[no-any-return]
+    return decompositions.eigh(input, UPLO=letter, vectors=followed(input))[0]
 
 
 # ---- LU -------------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def factored(name: str, checked: str, A: Tensor, pivot: bool) -> tuple[Tensor, T
     found = decompositions.lu(A)
     if checked:
         check_info(checked, found[2], _SINGULAR)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @_listed
@@ -234,7 +234,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     words = "{}: Number of pivots per batch should be same as the dimension of the matrix"
     require(pivots.shape[-1:] == size, ShapeError, words, name)
     _check_pivots(name, LU, pivots)
-    return called("LinalgLuSolveBackward0", _from_factors(LU, pivots, B, left, adjoint))  # type: ignore[no-any-return]
+    return called("LinalgLuSolveBackward0", _from_factors(LU, pivots, B, left, adjoint))
 
 
 def _check_pivots(name: str, factors: Tensor, pivots: Tensor) -> None:
@@ -262,7 +262,7 @@ def _symmetric(checked: str, input: Tensor, hermitian: bool) -> tuple[Tensor, Te
     found = decompositions.ldl(input, hermitian=hermitian)
     if checked:
         check_info(checked, found[2], "D[{0},{0}] is zero, so that the matrix is singular.")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @_listed
@@ -297,7 +297,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     require(pivots.dtype.category < FLOATING, DtypeError, words, name, pivots.dtype.legacy)
     words = "Expected b and A to have the same dtype, but found b of type {} and A of type {} instead."
     require(LD.dtype is B.dtype, DtypeError, words, B.dtype.legacy, LD.dtype.legacy)
-    return decompositions.ldl_solve(LD, pivots, B, hermitian=hermitian)  # type: ignore[no-any-return]
+    return decompositions.ldl_solve(LD, pivots, B, hermitian=hermitian)
 
 
 # ---- Householder's reflections --------------------------------------------------------------------------------
@@ -341,6 +341,4 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     decompositions.REFLECTED("", (input,))
     found = identity(input, m, n)
     V, T = reflections(input, tau)
-    return called(  # type: ignore[no-any-return]
-        "LinalgHouseholderProductBackward0", found - V @ (T @ _adjoint(V[..., :n, :]))
-    )
+    return called("LinalgHouseholderProductBackward0", found - V @ (T @ _adjoint(V[..., :n, :])))

@@ -96,7 +96,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     tensor(4.)
     """
     check_matrices("linalg.cond", A, square=False)
-    known = p in (None, "fro", "nuc") or (not isinstance(p, str) and abs(p) in (1, 2, float("inf")))  # type: ignore[arg-type]
+    known = p in (None, "fro", "nuc") or (not isinstance(p, str) and abs(p) in (1, 2, float("inf")))
     require(known, ShapeError, "linalg.cond got an invalid norm type: {}", p)
     if not A.numel():
         return A.abs().new_zeros(A.shape[:-2])
@@ -110,7 +110,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
         return (bottom / top if p == -2 else top / bottom).squeeze(-1)
     inverse, info = solvers.inverse(A)
     inverse = where((info > 0)[..., None, None], float("inf"), inverse)
-    return (matrix_norm(A, p) * matrix_norm(inverse, p)).nan_to_num(float("inf"), float("inf"), -float("inf"))  # type: ignore[arg-type]
+    return (matrix_norm(A, p) * matrix_norm(inverse, p)).nan_to_num(float("inf"), float("inf"), -float("inf"))
 
 
 @public(functional=False, out=takes_out(), autocast={"cuda": "float32"})
@@ -124,4 +124,4 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """`linalg.vector_norm` along one dimension or two."""
     count = len(dim) if isinstance(dim, (tuple, list)) else 1
     require(count < 3, ShapeError, "Expected at most 2 dimensions, but got {} dimensions instead.", count)
-    return called("NormBackward1", reductions.norm(input, 2.0, dim, keepdim))  # type: ignore[no-any-return]
+    return called("NormBackward1", reductions.norm(input, 2.0, dim, keepdim))

@@ -35,7 +35,7 @@ _method = public(functional=False, method=True)
 @_cast_in_float32
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
-    return called("CholeskyBackward0", positive("cholesky", "cholesky", input, upper)[0])  # type: ignore[no-any-return]
+    return called("CholeskyBackward0", positive("cholesky", "cholesky", input, upper)[0])
 
 
 @_old_in_float32
@@ -109,7 +109,7 @@ def geqrf(input: Tensor) -> return_types.geqrf:
     words = "geqrf does not support automatic differentiation for outputs with complex dtype."
     require(not (input._needs and recording.enabled and input.is_complex()), AutogradError, words)
     found = return_types.geqrf(*decompositions.geqrf(input.detach()))
-    return underived("geqrf", found, input, name="GeqrfBackward0")  # type: ignore[no-any-return]
+    return underived("geqrf", found, input, name="GeqrfBackward0")
 
 
 @_cast_in_float32
@@ -145,7 +145,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     V, T = reflections(input, tau)
     T = adjoint(T) if transpose else T
     found = other - (V @ (T @ (adjoint(V) @ other)) if left else ((other @ V) @ T) @ adjoint(V))
-    return called("OrmqrBackward0", found)  # type: ignore[no-any-return]
+    return called("OrmqrBackward0", found)
 
 
 # ---- solving ----------------------------------------------------------------------------------------------

@@ -217,7 +217,7 @@ def _(grads, A, sign):
 def _spectrum(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Factors u, s, vh of which `(u * s) @ vh` is the matrix; s may be negative, or without order, if `hermitian`."""
     if not hermitian:
-        return failing("linalg.svd", "singular values", np.linalg.svd, a, full_matrices=False)  # type: ignore[no-any-return]
+        return failing("linalg.svd", "singular values", np.linalg.svd, a, full_matrices=False)
     s, u = failing("linalg.eigh", "eigenvalues", np.linalg.eigh, a)
     return u, s, _mh(u)
 

@@ -132,7 +132,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
         ShapeError: the shapes do not fit. DtypeError: integers, half precision.
     """
     a, b = fitting("linalg.solve_triangular", A, B, left)
-    return solvers.substituted(a, b, upper=upper, left=left, unitriangular=unitriangular)  # type: ignore[no-any-return]
+    return solvers.substituted(a, b, upper=upper, left=left, unitriangular=unitriangular)
 
 
 @_listed
@@ -147,7 +147,7 @@ def det(A: Tensor) -> Tensor:
         ShapeError: the matrices are not square. DtypeError: integers, half precision.
     """
     check_matrices("linalg.det", A)
-    return solvers.det(A)  # type: ignore[no-any-return]
+    return solvers.det(A)
 
 
 @_listed
@@ -193,7 +193,7 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
     require(fits, DtypeError, words + "types", A.dtype.legacy, list(A.shape))
     check_matrices("linalg.pinv", A, square=hermitian)
     found = _tolerances(A, atol, rcond if rtol is None else rtol)
-    return solvers.pseudoinverse(A, *found, hermitian=hermitian)  # type: ignore[no-any-return]
+    return solvers.pseudoinverse(A, *found, hermitian=hermitian)
 
 
 @_listed_in_float32
@@ -212,7 +212,7 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
     require(A.dtype.category >= dtypes.FLOATING and not is_half(A.dtype), DtypeError, _OTHER_DTYPES)
     check_matrices("linalg.matrix_rank", A, square=hermitian)
     found = _tolerances(A, *((atol, rtol) if tol is None else (tol, 0.0)))
-    return solvers.rank(A, *found, hermitian=hermitian)  # type: ignore[no-any-return]
+    return solvers.rank(A, *found, hermitian=hermitian)
 
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")

@@ -10,4 +10,4 @@ __all__ = ["solved", "substituted"]
 
 def solved(A: Tensor, B: Tensor) -> Tensor:
     """X of A X = B; NaN where A is singular."""
-    return solution(A, B)[0]  # type: ignore[no-any-return]
+    return solution(A, B)[0]

@@ -142,7 +142,7 @@ def ready(array: DeviceArray) -> tuple[AbstractDriver, Stream]:
     """The current stream, for a copy of an array: it waits for every other stream that is known to use the memory."""
     buffer = array.buffer
     driver = buffer.arena.driver
-    stream = driver.current_stream(array.device.index)  # type: ignore[arg-type]
+    stream = driver.current_stream(array.device.index)
     queue = stream.handle
     if id(queue) in driver.captures:  # captured work does not wait for other streams; a replay as a whole does
         return driver, stream

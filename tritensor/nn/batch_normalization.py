@@ -59,9 +59,9 @@ class _NormBase(OfRank, Module):
     def reset_running_stats(self) -> None:
         """Set the running mean to zero, the running variance to one, and the count to zero."""
         if self.track_running_stats:
-            self.running_mean.zero_()  # type: ignore[union-attr]
-            self.running_var.fill_(1)  # type: ignore[union-attr]
-            self.num_batches_tracked.zero_()  # type: ignore[union-attr]
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
         """Forget the statistics, and set the scale to one and the shift to zero."""
@@ -212,7 +212,7 @@ class _InstanceNorm(_NormBase):
             0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
-        return out.squeeze(0) if alone else out  # type: ignore[no-any-return]
+        return out.squeeze(0) if alone else out
 
 
 class InstanceNorm1d(_InstanceNorm, rank=1):

@@ -106,7 +106,7 @@ def declared(
 
     def declare(cls: type[Kind]) -> type[Kind]:
         cls._function = function
-        cls.__init__ = _constructor(cls, kw_only)  # type: ignore[misc]
+        cls.__init__ = _constructor(cls, kw_only)
         cls._shown = cls._fields if shown is None else shown
         cls._call_function()
         return cls

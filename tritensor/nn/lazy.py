@@ -63,7 +63,7 @@ class Uninitialized:
         data = self.data
         made = empty(*shape, device=data.device if device is None else device, dtype=dtype or data.dtype)
         _slot.__set__(self, made._data)
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        self.__class__ = self.cls_to_become
 
     @property
     def shape(self) -> Any:

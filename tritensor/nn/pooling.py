@@ -202,7 +202,7 @@ class _MaxUnpool(_Each, Layer):
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The input's elements at the places that the pool returned with them, zeros elsewhere."""
         function = getattr(F, f"max_unpool{self._rank}d")
-        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[no-any-return]
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool1d(_MaxUnpool, rank=1):

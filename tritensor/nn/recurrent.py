@@ -335,7 +335,7 @@ class RNNCell(RNNCellBase):
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The new states; zeros come before unless `hx` is given."""
         require(self.nonlinearity in ("tanh", "relu"), RuntimeError, "Unknown nonlinearity: {}", self.nonlinearity)
-        return self._step(f"rnn_{self.nonlinearity}", input, None if hx is None else (hx,))  # type: ignore[no-any-return]
+        return self._step(f"rnn_{self.nonlinearity}", input, None if hx is None else (hx,))
 
 
 class _GatedCell(RNNCellBase):
@@ -360,7 +360,7 @@ class LSTMCell(_GatedCell):
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """The new states and cells; zeros come before unless `hx` is given."""
-        return self._step("lstm", input, hx, 2)  # type: ignore[no-any-return]
+        return self._step("lstm", input, hx, 2)
 
 
 class GRUCell(_GatedCell):
@@ -370,4 +370,4 @@ class GRUCell(_GatedCell):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The new states; zeros come before unless `hx` is given."""
-        return self._step("gru", input, None if hx is None else (hx,))  # type: ignore[no-any-return]
+        return self._step("gru", input, None if hx is None else (hx,))

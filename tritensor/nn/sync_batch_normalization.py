@@ -64,7 +64,7 @@ class _Synchronized(Function):
             missing if each is None else each.reshape(shape) for each, missing in ((weight, 1.0), (bias, 0.0))
         )
         mean, var, low = (each.reshape(shape) for each in (mean, var, low))
-        return normalize_channels(x, mean, var, scale, shift, low, eps=eps)  # type: ignore[no-any-return]
+        return normalize_channels(x, mean, var, scale, shift, low, eps=eps)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
@@ -130,9 +130,7 @@ class SyncBatchNorm(_BatchNorm):
         mean, var, by_batch, momentum = self._tracked()
         if not together:
             return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
-        return _Synchronized.apply(  # type: ignore[no-any-return]
-            input, self.weight, self.bias, mean, var, self.eps, momentum, self.process_group
-        )
+        return _Synchronized.apply(input, self.weight, self.bias, mean, var, self.eps, momentum, self.process_group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -73,14 +73,14 @@ class _Layer(Module):
         norm = getattr(self, f"norm{number}")
         if self.norm_first:
             return x + block(norm(x), *arguments)
-        return norm(x + block(x, *arguments))  # type: ignore[no-any-return]
+        return norm(x + block(x, *arguments))
 
     def _attend(self, number: int, x: Tensor, source: Tensor, mask: Any, padding: Any, causal: bool) -> Tensor:
         attention = getattr(self, self._attentions[number - 1])
         found = attention(
             x, source, source, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=causal
         )
-        return getattr(self, f"dropout{number}")(found[0])  # type: ignore[no-any-return]
+        return getattr(self, f"dropout{number}")(found[0])
 
     # PyTorch's names of the blocks, which derived layers replace
     def _sa_block(self, x: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
@@ -88,7 +88,7 @@ class _Layer(Module):
 
     def _ff_block(self, x: Tensor) -> Tensor:
         x = self.linear2(self.dropout(self.activation(self.linear1(x))))
-        return getattr(self, f"dropout{len(self._attentions) + 1}")(x)  # type: ignore[no-any-return]
+        return getattr(self, f"dropout{len(self._attentions) + 1}")(x)
 
 
 class TransformerEncoderLayer(_Layer):
@@ -375,7 +375,7 @@ class Transformer(Module):
         masks: dict[str, Any] = {"tgt_mask": tgt_mask, "memory_mask": memory_mask}
         masks |= {"tgt_key_padding_mask": tgt_key_padding_mask, "memory_key_padding_mask": memory_key_padding_mask}
         hints: Any = {"tgt_is_causal": tgt_is_causal, "memory_is_causal": memory_is_causal}
-        return self.decoder(tgt, memory, **masks, **hints)  # type: ignore[no-any-return]
+        return self.decoder(tgt, memory, **masks, **hints)
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:

@@ -83,7 +83,7 @@ def casting(function: Callable[..., Any], name: str, policy: Policy) -> Callable
     named = {each.name for each in shown if each.kind is each.KEYWORD_ONLY}
     call.__defaults__ = tuple([value for name, value in defaults.items() if name not in named])
     call.__kwdefaults__ = {name: value for name, value in defaults.items() if name in named}
-    return call  # type: ignore[no-any-return]
+    return call
 
 
 def _called(policy: Policy, function: Callable[..., Any], *args: Any, **named: Any) -> Any:

@@ -81,7 +81,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
             dtype category is above `x`'s.
     """
     if casts.on and state.types:
-        return without_casts(in_place, x, operator, *arguments, **metadata)  # type: ignore[no-any-return]
+        return without_casts(in_place, x, operator, *arguments, **metadata)
     if getattr(operator, "name", "").startswith("logical_"):  # PyTorch does not know these as changes of a history
         with no_grad():
             check_writable(x)

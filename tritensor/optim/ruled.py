@@ -89,7 +89,7 @@ def optimizer(schedule: Any = None, *rules: Any) -> Callable[[Kind], Kind]:
         cls._fields = {name: field for name, field in fields.items() if name not in cls._fixed}
         options = ", ".join(f"{name!r}: {name}" for name in cls._fields if name != "params")
         place, lines = (cls.__module__, f"{cls.__qualname__}.__init__"), [f"self._declare(params, {{{options}}})"]
-        cls.__init__ = compose(place, list(cls._fields.values()), "None", lines, {})  # type: ignore[misc]
+        cls.__init__ = compose(place, list(cls._fields.values()), "None", lines, {})
         if schedule is not None and issubclass(cls, Ruled):
             cls._rules = {frozenset(rule.inputs[2:]) & frozenset(cls._switched): rule for rule in rules}
             taken = list(inspect.signature(schedule.function).parameters)[1:]

@@ -86,7 +86,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
     @no_grad()
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
-        return decay * ema_param + (1 - decay) * current_param  # type: ignore[no-any-return]
+        return decay * ema_param + (1 - decay) * current_param
 
     return ema_update
 
@@ -96,7 +96,7 @@ def get_swa_avg_fn() -> Average:
 
     @no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
-        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)  # type: ignore[no-any-return]
+        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
     return swa_update
 

@@ -68,7 +68,7 @@ def logged(call: Call) -> None:
     if capturing(driver, index) is not None:  # a captured launch does not run, so it has no time
         operator.launch(call)
         return
-    queue = driver.current_stream(index).handle  # type: ignore[arg-type]
+    queue = driver.current_stream(index).handle
     timer = _Timer(driver, queue)
     with _lock:
         program.observer, before = timer, program.observer
@@ -82,7 +82,7 @@ def logged(call: Call) -> None:
     driver.mark_synchronize(end)
     seconds = max(driver.elapsed(timer.start, end), 1e-6) * 1e-3
     moved, operations = operator.cost(call)
-    properties = driver.properties(index)  # type: ignore[arg-type]
+    properties = driver.properties(index)
     if operations > _INTENSE * moved:
         kinds = [array.dtype for array in arrays if array.__class__ is DeviceArray]
         speed, unit, limit = operations / seconds, "FLOP/s", peak_flops(properties, dtypes.of(kinds[0]))

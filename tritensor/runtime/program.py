@@ -91,9 +91,9 @@ def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tupl
 def float_bits(value: float) -> int:
     """A float32 argument for cuda-core: the integer with the same bits."""
     try:
-        return _unpack_int(_pack_float(value))[0]  # type: ignore[no-any-return]
+        return _unpack_int(_pack_float(value))[0]
     except OverflowError:  # beyond float32: infinity, as for a conversion on the device
-        return _unpack_int(_pack_float(float("inf") if value > 0 else float("-inf")))[0]  # type: ignore[no-any-return]
+        return _unpack_int(_pack_float(float("inf") if value > 0 else float("-inf")))[0]
 
 
 def _pointer_types(dtype: np.dtype) -> tuple[Any, Any]:

@@ -36,7 +36,7 @@ def metadata_of(call: Call) -> dict[str, Any]:
     if held.isdisjoint(metadata):
         return metadata
     number = call.operator.rule.number
-    return {name: number(name, call)(value) if name in held else value for name, value in metadata.items()}  # type: ignore[misc]
+    return {name: number(name, call)(value) if name in held else value for name, value in metadata.items()}
 
 
 def with_casts(
@@ -77,5 +77,5 @@ def _of_one(
 
 def _as(kind: np.dtype, value: Any) -> ndarray:
     if value.__class__ is ndarray and value.dtype is kind:
-        return value  # type: ignore[no-any-return]
-    return quietly(np.asarray(value).astype, kind, copy=False)  # type: ignore[no-any-return]
+        return value
+    return quietly(np.asarray(value).astype, kind, copy=False)

@@ -291,7 +291,7 @@ class _AsCompiled(ast.NodeTransformer):
     def _condition(self, node: Any) -> ast.AST:
         self.generic_visit(node)
         node.test = self._call("_scalar", node.test)
-        return node  # type: ignore[no-any-return]
+        return node
 
     visit_If = visit_While = visit_IfExp = _condition
 

@@ -91,7 +91,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _set(setting: settings.Setting[int] | settings.Setting[bool], value: int) -> None:
     """For this process, which has read its environment already, and for those that it starts."""
-    setting.value = value  # type: ignore[assignment]
+    setting.value = value
     os.environ[setting.variable] = str(int(value))
 
 

@@ -276,7 +276,7 @@ class History:
     def _way(self) -> list[tuple[Any, tuple[Any, ...]]]:
         """The shortest chain known of view operators that leads from the root to this tensor."""
         chain = self._chain()
-        return chain[0][0].way(chain, self._root(), self)  # type: ignore[no-any-return]
+        return chain[0][0].way(chain, self._root(), self)
 
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
@@ -337,4 +337,4 @@ def _hooks_of(edge: Any) -> list[Any]:
     node, index = (edge.node, edge.index) if isinstance(edge, autograd.Slot) else (edge, 0)
     if node.hooks is None:
         node.hooks = {}
-    return node.hooks.setdefault(index, [])  # type: ignore[no-any-return]
+    return node.hooks.setdefault(index, [])

@@ -39,19 +39,19 @@ class HostAccess:
         """The CPU tensor's array, after waiting for an unfinished copy."""
         data = self._data
         if data.__class__ is ndarray:
-            return data  # type: ignore[no-any-return]
+            return data
         if data.__class__ is PendingArray:
             data = self._data = data.wait()
         elif isinstance(data, Lifted):
             data.refuse()
-        return data  # type: ignore[no-any-return]
+        return data
 
     def _to_host(self) -> np.ndarray:
         """The elements in host memory, copied there (with a wait) from a CUDA device."""
         data = self._data.host() if isinstance(self._data, Lifted) else self._data
         if data.__class__ is np.ndarray:
             return data
-        return to_host(data) if data.__class__ is DeviceArray else self._host_array()  # type: ignore[return-value]
+        return to_host(data) if data.__class__ is DeviceArray else self._host_array()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The CPU tensor's elements as a NumPy array that shares its memory.

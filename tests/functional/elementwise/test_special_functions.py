@@ -203,7 +203,7 @@ VALUES: dict[str, list[tuple[float, ...]]] = {
 
 def named(name: str) -> Callable[..., Any]:
     """The function: of `torch.special`, or of `torch`."""
-    return getattr(torch.special if name.startswith("special.") else torch, name.rpartition(".")[2])  # type: ignore[no-any-return]
+    return getattr(torch.special if name.startswith("special.") else torch, name.rpartition(".")[2])
 
 
 def columns(name: str, dtype: Any = torch.float64) -> list[Any]:

@@ -55,7 +55,7 @@ def draw(
         axes.annotate(text, (right, reached), color=GROUND, fontsize=8, ha="right", va="bottom")
     if theirs := [point for point in points if point.get("theirs")]:
         places = [p["intensity"] for p in theirs], [p["theirs"] for p in theirs]
-        axes.scatter(*places, s=46, facecolors="none", edgecolors=THEIRS, label=names[2])  # type: ignore[misc]
+        axes.scatter(*places, s=46, facecolors="none", edgecolors=THEIRS, label=names[2])
     axes.scatter([p["intensity"] for p in points], [p["ours"] for p in points], s=16, color=OURS, label=names[1])
     for point in _spread_out(points):
         place, near = (point["intensity"], point["ours"]), (4, -7)

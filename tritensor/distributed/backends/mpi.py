@@ -76,7 +76,7 @@ def outgoing(x: Tensor) -> np.ndarray:
         data = x.detach().contiguous()._data
     if data.__class__ is DeviceArray:
         waiting = copies.to_host(data, non_blocking=True)  # into pinned memory, which MPI then reads and writes
-        return waiting if isinstance(waiting, np.ndarray) else waiting.wait()  # type: ignore[no-any-return]
+        return waiting if isinstance(waiting, np.ndarray) else waiting.wait()
     return wrap(data)._host_array()
 
 

@@ -43,7 +43,7 @@ def _loads(where: Callable[[Machine], np.ndarray], space: str, kind: Type, write
 
     def run(m: Machine, mask: Mask) -> None:
         holder = m.memory if space == "global" else m.shared if space == "shared" else m.local
-        words = holder.load(m, where(m), nbytes, mask)  # type: ignore[attr-defined]
+        words = holder.load(m, where(m), nbytes, mask)
         if count == 1:
             writes[0](m, kind.read(words), mask)
             return
@@ -80,7 +80,7 @@ def _store(i: Instruction, kernel: Kernel) -> Step:
         parts = [kind.write(read(m)) for read in reads]
         if len(parts) > 1:
             parts = [np.stack(np.broadcast_arrays(*parts), -1).view(WORDS[nbytes])[..., 0]]
-        holder.store(m, where(m), parts[0], mask)  # type: ignore[attr-defined]
+        holder.store(m, where(m), parts[0], mask)
 
     return run
 
@@ -118,7 +118,7 @@ def _atomic(i: Instruction, kernel: Kernel) -> Step:
     def run(m: Machine, mask: Mask) -> None:
         holder = m.memory if space == "global" else m.shared
         active = m.full(mask)
-        cells, at = holder.cells(m, where(m), kind.size, active)  # type: ignore[attr-defined]
+        cells, at = holder.cells(m, where(m), kind.size, active)
         values = [np.broadcast_to(read(m), active.shape)[active] for read in reads]
         # lanes that share an address take turns, in their order
         order = np.argsort(at, kind="stable")
@@ -286,7 +286,7 @@ def _reduce(i: Instruction, kernel: Kernel) -> Step:
 
     def run(m: Machine, mask: Mask) -> None:
         m.whole_warps(mask)
-        found = fold.reduce(m.by_warp(value(m)), axis=-1, keepdims=True)  # type: ignore[attr-defined]
+        found = fold.reduce(m.by_warp(value(m)), axis=-1, keepdims=True)
         write(m, np.broadcast_to(found.astype(kind.number), (*found.shape[:2], 32)).reshape(m.blocks, m.threads), mask)
 
     return run

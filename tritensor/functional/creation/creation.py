@@ -462,4 +462,4 @@ def _new_tensor(cls: type[Tensor], *data: Any) -> Tensor:
         made = tensor(data[0], dtype=dtypes.get_default_dtype())
     else:
         made = empty(*(data or (0,)))
-    return blank(cls, made._data)  # type: ignore[no-any-return]
+    return blank(cls, made._data)

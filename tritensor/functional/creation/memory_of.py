@@ -47,7 +47,7 @@ def new_empty_strided(
 ) -> Tensor:
     """`empty_strided` with the tensor's dtype and device unless given, and with its options."""
     kind, where = self.dtype if dtype is None else dtype, self.device if device is None else device
-    return PACKAGE["empty_strided"](size, stride, dtype=kind, device=where, **options)  # type: ignore[no-any-return]
+    return PACKAGE["empty_strided"](size, stride, dtype=kind, device=where, **options)
 
 
 @creates()

@@ -44,7 +44,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     if inplace:
         check_tensor("relu_", "input", 1, input)
         return input.relu_()
-    return _quick_relu(input)  # type: ignore[no-any-return]
+    return _quick_relu(input)
 
 
 @public(package=False)
@@ -79,7 +79,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if alpha == 0:
         raise DivisionError("ZeroDivisionError: alpha cannot be 0 for CELU", remedy="take another alpha")
     made = _apply(activations.elu, input, inplace, alpha=alpha, input_scale=1 / alpha)
-    return called("CeluBackward0", made)  # type: ignore[no-any-return]
+    return called("CeluBackward0", made)
 
 
 @public(package=False, out=takes_out())
@@ -193,7 +193,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     check_tensor("hardshrink", "input", 1, input)
     if input.dtype.is_floating_point:
         lambd = rounded(converted(lambd, input.dtype), input.dtype)
-    return piecewise.hardshrink(input, input.detach(), low=-lambd, high=lambd)  # type: ignore[no-any-return]
+    return piecewise.hardshrink(input, input.detach(), low=-lambd, high=lambd)
 
 
 @public(package=False, out=takes_out(_SHRUNK))
@@ -209,7 +209,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         kind = input.dtype.legacy
         words = f"lambda must be in range [0, {most:g}] for input dtype {kind}, but found {lambd:g}"
         raise ShapeError(words, remedy="pass the distance by which elements are to come closer to 0")
-    return piecewise.softshrink(input, lambd=lambd)  # type: ignore[no-any-return]
+    return piecewise.softshrink(input, lambd=lambd)
 
 
 @public(package=False, out=takes_out(Into("cast")))
@@ -254,7 +254,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             )
     if input.ndim != weight.ndim:
         weight = weight.reshape((1, -1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else (1,) * input.ndim)
-    return piecewise.prelu_kernel(input, weight)  # type: ignore[no-any-return]
+    return piecewise.prelu_kernel(input, weight)
 
 
 @public(package=False)
@@ -287,7 +287,7 @@ def rrelu(
     else:
         slopes = empty_like(input, requires_grad=False).uniform_(lower, upper, generator=generator)
         made = in_place(input, piecewise.prelu_kernel, slopes) if inplace else piecewise.prelu_kernel(input, slopes)
-    return called("RreluWithNoiseBackward0", made)  # type: ignore[no-any-return]
+    return called("RreluWithNoiseBackward0", made)
 
 
 @public(package=False)
@@ -310,7 +310,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     half, odd = divmod(input.shape[dim], 2)
     if odd:
         raise ShapeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
-    return piecewise.glu(input.narrow(dim, 0, half), input.narrow(dim, half, half))  # type: ignore[no-any-return]
+    return piecewise.glu(input.narrow(dim, 0, half), input.narrow(dim, half, half))
 
 
 @public(package=False)
@@ -341,7 +341,7 @@ def _declare(function: Any, inplace: bool, package: bool = True, functional: boo
     """PyTorch's own form of a function, without `inplace`, or that in place, with another underscore."""
 
     def call(input: Tensor, *args: Any, **named: Any) -> Tensor:
-        return function(input, *args, inplace=inplace, **named)  # type: ignore[no-any-return]
+        return function(input, *args, inplace=inplace, **named)
 
     name, shown = function.__name__, inspect.signature(function)
     doc = f"In-place version of `{name}`: writes to the tensor's own memory." if inplace else function.__doc__

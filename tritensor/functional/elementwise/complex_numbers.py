@@ -33,7 +33,7 @@ def isreal(input: Tensor) -> Tensor:
     """
     check_tensor("isreal", "input", 1, input)
     if input.dtype.is_complex:
-        return input.imag == 0  # type: ignore[attr-defined,no-any-return]
+        return input.imag == 0
     return input.new_ones(input.shape, dtype=dtypes.bool_)
 
 
@@ -88,7 +88,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 def conj_physical(input: Tensor) -> Tensor:
     """The conjugate of a complex tensor, in new memory; a real tensor itself."""
     check_tensor("conj_physical", "input", 1, input)
-    return called("ConjPhysicalBackward0", conjugate(input)) if input.dtype.is_complex else input  # type: ignore[no-any-return]
+    return called("ConjPhysicalBackward0", conjugate(input)) if input.dtype.is_complex else input
 
 
 def _not_pending(what: str, name: str) -> None:

@@ -42,12 +42,12 @@ def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None 
         values, factors = older_order("add", {"alpha": alpha}, input, other, *older)
         return add(*values, **factors, out=out)
     if out is not None:
-        return into(add, ELEMENTWISE, out, (input, other), {"alpha": alpha})  # type: ignore[no-any-return]
+        return into(add, ELEMENTWISE, out, (input, other), {"alpha": alpha})
     if type(alpha) is int and alpha == 1:
         return _quick_add(input, other) if isinstance(input, Tensor) else arithmetic.add(input, other)
     _check_operands("add", input, other)
     alpha = number_of("add", "alpha", alpha)
-    return arithmetic.add_scaled(input, other, alpha=alpha)  # type: ignore[no-any-return]
+    return arithmetic.add_scaled(input, other, alpha=alpha)
 
 
 @public("subtract", method=True)
@@ -57,13 +57,13 @@ def sub(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None 
         values, factors = older_order("sub", {"alpha": alpha}, input, other, *older)
         return sub(*values, **factors, out=out)
     if out is not None:
-        return into(sub, ELEMENTWISE, out, (input, other), {"alpha": alpha})  # type: ignore[no-any-return]
+        return into(sub, ELEMENTWISE, out, (input, other), {"alpha": alpha})
     if type(alpha) is int and alpha == 1:
         return _quick_sub(input, other) if isinstance(input, Tensor) else arithmetic.sub(input, other)
     _check_operands("sub", input, other)
     alpha = number_of("sub", "alpha", alpha)
     arithmetic.sub.rule("sub", (input, other))  # it refuses booleans
-    return arithmetic.add_scaled(input, other, alpha=alpha if isinstance(alpha, bool) else -alpha)  # type: ignore[no-any-return]
+    return arithmetic.add_scaled(input, other, alpha=alpha if isinstance(alpha, bool) else -alpha)
 
 
 def _check_operands(name: str, input: Any, other: Any) -> None:
@@ -92,7 +92,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
             tensor on a device x / 0 is 0.
     """
     if out is not None:
-        return into(div, ELEMENTWISE, out, (input, other), {"rounding_mode": rounding_mode})  # type: ignore[no-any-return]
+        return into(div, ELEMENTWISE, out, (input, other), {"rounding_mode": rounding_mode})
     if rounding_mode is None:
         return _quick_div(input, other) if isinstance(input, Tensor) else arithmetic.div(input, other)
     if rounding_mode == "floor":

@@ -38,7 +38,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     # in two steps, because 2**200 is beyond float32 and 1e-30 * 2**200 is not
     half = 0 if exponent.dtype.is_complex else (exponent / 2).trunc()
     made = x * powers.pow(2.0, exponent - half) * 2.0**half
-    return called("LdexpBackward0", made.to(kind))  # type: ignore[no-any-return]
+    return called("LdexpBackward0", made.to(kind))
 
 
 @public(method=True, out=takes_out(Into("same", "partly")))
@@ -71,7 +71,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     eps = number_in(eps)
     if eps is not None and not isinstance(eps, (int, float)):
         raise wrong_type("logit", "eps", "float", eps, 2)
-    return scales.logit(input, eps=None if eps is None or eps < 0 else float(eps))  # type: ignore[no-any-return]
+    return scales.logit(input, eps=None if eps is None or eps < 0 else float(eps))
 
 
 def _kind_of_power(*values: Any) -> dtypes.dtype:
@@ -91,7 +91,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
         check_tensor("float_power", "input", 1, input)
     kind = _kind_of_power(input, exponent)
     x, y = (value.to(kind) if isinstance(value, Tensor) else value for value in (input, exponent))
-    return powers.pow(x, y)  # type: ignore[no-any-return]
+    return powers.pow(x, y)
 
 
 @method("float_power_")
@@ -113,7 +113,7 @@ def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """
     if not isinstance(other, (Tensor, *Number)):
         raise wrong_type("rsub", "other", "Tensor", other, 2)
-    return called(f"RsubBackward{int(not isinstance(other, Tensor))}", sub(other, input, alpha=alpha))  # type: ignore[no-any-return]
+    return called(f"RsubBackward{int(not isinstance(other, Tensor))}", sub(other, input, alpha=alpha))
 
 
 @method("__rdiv__")
@@ -165,7 +165,7 @@ def _angles(name: str, factor: float, doc: str) -> None:
     def convert(input: Tensor) -> Tensor:
         check_tensor(name, "input", 1, input)
         made = _real(f"{name} is not supported for complex tensors.", input) * factor
-        return called(f"{name.title()}Backward0", made)  # type: ignore[no-any-return]
+        return called(f"{name.title()}Backward0", made)
 
     made_public = public(method=True, in_place=in_place_form, in_place_function=True, out=takes_out(_CAST))
     made_public(shown_as(convert, name, doc))
@@ -195,7 +195,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
         raise DtypeError(words, remedy="convert one of them with .to(dtype)")
     with no_grad():
         found = arithmetic.where(input == 0, values, (input > 0).to(input.dtype))
-    return underived("heaviside", found, input, values)  # type: ignore[no-any-return]
+    return underived("heaviside", found, input, values)
 
 
 _MOST = 1 << 16  # dimensions of mvlgamma, a loop of 10 us each
@@ -219,7 +219,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     if whole("polygamma", "n", n) < 0:
         raise ShapeError("polygamma(n, x) does not support negative n.", f"n is {n}")
     size = math.factorial(n) if n <= 170 else math.inf
-    return gamma_functions.polygamma(input, n=n, factor=float(size if n % 2 else -size))  # type: ignore[no-any-return]
+    return gamma_functions.polygamma(input, n=n, factor=float(size if n % 2 else -size))
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE))
@@ -237,7 +237,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
         raise ShapeError("p has to be greater than or equal to 1", f"it is {p}")
     if p > _MOST:
         raise ShapeError(f"mvlgamma: p has to be at most {_MOST:,}", f"it is {p}, the number of terms of a sum")
-    return gamma_functions.mvlgamma(input, p=p)  # type: ignore[no-any-return]
+    return gamma_functions.mvlgamma(input, p=p)
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE))
@@ -248,7 +248,7 @@ def igamma(input: Tensor, other: Tensor) -> Tensor:
     """
     check_tensor("igamma", "input", 1, input)
     check_tensor("igamma", "other", 2, other)
-    return gamma_functions.igamma(input, other)  # type: ignore[no-any-return]
+    return gamma_functions.igamma(input, other)
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE))
@@ -256,7 +256,7 @@ def igammac(input: Tensor, other: Tensor) -> Tensor:
     """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
     check_tensor("igammac", "input", 1, input)
     check_tensor("igammac", "other", 2, other)
-    return gamma_functions.igammac(input, other)  # type: ignore[no-any-return]
+    return gamma_functions.igammac(input, other)
 
 
 @method("polygamma")

@@ -110,7 +110,7 @@ def _looked_up(x: Any, boundaries: Tensor) -> Tensor:
 
 def _searched(boundaries: Tensor, x: Tensor, sorter: Tensor | None, right: bool, narrow: bool) -> Tensor:
     with no_grad():
-        return search(boundaries, x, sorter, right=bool(right), narrow=bool(narrow))  # type: ignore[no-any-return]
+        return search(boundaries, x, sorter, right=bool(right), narrow=bool(narrow))
 
 
 @public(method=True)
@@ -143,7 +143,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     else:
         given = None if weights is None else weights.detach().to(dtypes.float64)._host_array()
         found = wrap(np.bincount(input._host_array(), given, count).astype(kind.numpy, copy=False))
-    return underived("bincount", found, weights)  # type: ignore[no-any-return]
+    return underived("bincount", found, weights)
 
 
 # ---- histograms -----------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def histogram(
     _check(isinstance(bins, Tensor) or whole("histogram", "bins", bins) > 0, words)
     weight = weight if weight is None else weight.reshape(-1)
     hist, (edges,) = histogramdd(input.reshape(-1, 1), [bins], range=range, weight=weight, density=density)
-    return underived("histogram", HistogramResult(hist, edges), input, bins, weight)  # type: ignore[no-any-return]
+    return underived("histogram", HistogramResult(hist, edges), input, bins, weight)
 
 
 @public()
@@ -248,7 +248,7 @@ def histogramdd(
         hist = hist / hist.sum()
         for dim, each in enumerate(edges):
             hist = hist / (each[1:] - each[:-1]).reshape([-1 if axis == dim else 1 for axis, _ in dims])
-    return underived("histogramdd", HistogramddResult(hist, tuple(edges)), input, *bins, weight)  # type: ignore[no-any-return]
+    return underived("histogramdd", HistogramddResult(hist, tuple(edges)), input, *bins, weight)
 
 
 def _range(x: Tensor, given: Any, words: str, margin: float) -> tuple[float, float]:

@@ -193,7 +193,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         return input.clone()
     found = quick_indexing.take(input, vector, dim, along=False)
     result = kernels.index(input, row(vector), dims=(dim,)) if found is None else found
-    return called("IndexSelectBackward0", result)  # type: ignore[no-any-return]
+    return called("IndexSelectBackward0", result)
 
 
 def row(checked: Tensor) -> Tensor:
@@ -372,7 +372,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     kernels.check_bounds(index, count, 0, message=words if count else "take(): tried to take from an empty tensor")
     flat = input.reshape(-1)
     chosen = flat[index] if index.ndim else kernels.index(flat, row(index), dims=(0,))  # one number makes a view
-    return called("TakeBackward0", chosen)  # type: ignore[no-any-return]
+    return called("TakeBackward0", chosen)
 
 
 @public(method=True, out=takes_out(SELECTED))
@@ -431,4 +431,4 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     if mask.dtype is not dtypes.bool_:
         raise DtypeError("masked_select: expected BoolTensor for mask")
     shape = layout.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
-    return called("MaskedSelectBackward0", input.expand(shape)[mask.expand(shape)])  # type: ignore[no-any-return]
+    return called("MaskedSelectBackward0", input.expand(shape)[mask.expand(shape)])

@@ -115,7 +115,7 @@ def scatter_reduce(
         found: Any = total / count if input.dtype.category >= dtypes.FLOATING else total // count
     else:
         found = _scatter(input, dim, index, src, reduce, include_self)
-    return called("ScatterReduceBackward0", found)  # type: ignore[no-any-return]
+    return called("ScatterReduceBackward0", found)
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
@@ -139,7 +139,7 @@ def index_reduce(
         source = source.reshape(input.shape)
     lined = index.reshape([-1 if axis == dim else 1 for axis in range(source.ndim)]).expand(source.shape)
     found = scatter_reduce(input, dim, lined, source, reduce, include_self=include_self)
-    return called("IndexReduceBackward0", found)  # type: ignore[no-any-return]
+    return called("IndexReduceBackward0", found)
 
 
 @public(method=True, in_place=in_place_form)
@@ -172,7 +172,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     kernels.check_bounds(index, input.numel(), 0, message=words)
     places, values = index.reshape(-1), source.reshape(-1)
     found = index_put(input.reshape(-1), (places,), values, accumulate).reshape(input.shape)
-    return called("PutBackward0", found)  # type: ignore[no-any-return]
+    return called("PutBackward0", found)
 
 
 @public(method=True, in_place=in_place_form)
@@ -198,7 +198,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         raise ShapeError("Number of elements of source < number of ones in mask")
     values = source.reshape(-1)[: places.numel()]
     found = index_put(input.expand(shape).reshape(-1), (places,), values).reshape(shape)
-    return called("MaskedScatterBackward0", found)  # type: ignore[no-any-return]
+    return called("MaskedScatterBackward0", found)
 
 
 @public()

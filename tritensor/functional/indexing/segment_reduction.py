@@ -85,7 +85,7 @@ def segment_reduce(
         counts: Any = ends[..., 1:] - ends[..., :-1]
         counts = counts.clamp_min(0 if initial is None else 1).to(data.dtype)
         found = found / counts.reshape(*counts.shape, *(1,) * (data.ndim - axis - 1))
-    return called("SegmentReduceBackward0", found)  # type: ignore[no-any-return]
+    return called("SegmentReduceBackward0", found)
 
 
 def _check_lengths(lengths: Tensor, size: int) -> None:

@@ -32,7 +32,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     """
     check_tensor("pairwise_distance", "x1", 1, x1)
     check_tensor("pairwise_distance", "x2", 2, x2)
-    return called("NormBackward1", norm(x1 - x2 + eps, p, -1, keepdim))  # type: ignore[no-any-return]
+    return called("NormBackward1", norm(x1 - x2 + eps, p, -1, keepdim))
 
 
 @public(autocast={"cuda": "float32"})
@@ -57,7 +57,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     gaps = input[first] - input[second]
     made = norm(gaps, p, 1)
     made = made if p else where(made < 0, gaps.sum(1), made)  # the count of differences, with a gradient of zeros
-    return called("PdistBackward0", made)  # type: ignore[no-any-return]
+    return called("PdistBackward0", made)
 
 
 @public(method=True, autocast={"cuda": "float32"})
@@ -77,7 +77,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     if gap.dtype.category < FLOATING:
         words = f"norm(): input dtype should be either floating point or complex. Got {gap.dtype.legacy} instead."
         raise DtypeError(words)
-    return called("DistBackward0", norm(gap, p))  # type: ignore[no-any-return]
+    return called("DistBackward0", norm(gap, p))
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")), autocast={"cuda": "float32"})
@@ -106,7 +106,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     x = input.float() if is_half(input.dtype) else input
     sizes = norm(x, p, [each for each in range(x.ndim) if each != kept], keepdim=True)
     made = x * where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1)
-    return called("RenormBackward0", made.to(input.dtype))  # type: ignore[no-any-return]
+    return called("RenormBackward0", made.to(input.dtype))
 
 
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
@@ -154,13 +154,13 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MO
     if x1.dtype is not x2.dtype:
         raise DtypeError(f"expected scalar type {x1.dtype.legacy} but found {x2.dtype.legacy}")
     if not prod((*batch, rows, columns, size)):
-        return called("CdistBackward0", (x1.sum(-1).unsqueeze(-1) + x2.sum(-1).unsqueeze(-2)) * 0)  # type: ignore[no-any-return]
+        return called("CdistBackward0", (x1.sum(-1).unsqueeze(-1) + x2.sum(-1).unsqueeze(-2)) * 0)
     mode = _MODES.index(compute_mode or _MODES[0])
     if p == 2 and (mode == 1 or (mode == 0 and (rows > 25 or columns > 25))):
-        return called("ViewBackward0", _by_product(x1, x2))  # type: ignore[no-any-return]
+        return called("ViewBackward0", _by_product(x1, x2))
     step = max(1, _BLOCK // prod((*batch, columns, size)))
     parts = [_direct(each, x2, p) for each in x1.split(step, -2)]
-    return called("CdistBackward0", parts[0] if len(parts) == 1 else cat(parts, -2))  # type: ignore[no-any-return]
+    return called("CdistBackward0", parts[0] if len(parts) == 1 else cat(parts, -2))
 
 
 def _direct(x1: Tensor, x2: Tensor, p: float) -> Tensor:
@@ -216,4 +216,4 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             raise ShapeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {wanted}")
     pairs = (input1.unsqueeze(-1) * input2.unsqueeze(-2)).flatten(-2)
     made = linear(pairs, weight.flatten(1), bias)
-    return called("ViewBackward0" if bias is None else "AddBackward0", made)  # type: ignore[no-any-return]
+    return called("ViewBackward0" if bias is None else "AddBackward0", made)

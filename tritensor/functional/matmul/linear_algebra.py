@@ -35,7 +35,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         DtypeError: the dtypes differ (`expected m1 and m2 to have the same dtype`), or are boolean.
     """
     if out is not None:
-        return into(matmul, SAME, out, (input, other), {})  # type: ignore[no-any-return]
+        return into(matmul, SAME, out, (input, other), {})
     check_tensor("matmul", "input", 1, input)
     check_tensor("matmul", "other", 2, other)
     return quick_matmul(input, other)
@@ -49,7 +49,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         ShapeError: an operand is not a matrix; otherwise as `matmul`.
     """
     if out is not None:
-        return into(mm, SAME, out, (input, mat2), {})  # type: ignore[no-any-return]
+        return into(mm, SAME, out, (input, mat2), {})
     check_tensor("mm", "input", 1, input)
     check_tensor("mm", "mat2", 2, mat2)
     if input.ndim != 2 or mat2.ndim != 2:
@@ -65,7 +65,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         ShapeError: an operand does not have three dimensions, or the lengths differ; otherwise as `matmul`.
     """
     if out is not None:
-        return into(bmm, SAME, out, (input, mat2), {})  # type: ignore[no-any-return]
+        return into(bmm, SAME, out, (input, mat2), {})
     check_tensor("bmm", "input", 1, input)
     check_tensor("bmm", "mat2", 2, mat2)
     if input.ndim != 3 or mat2.ndim != 3:
@@ -76,7 +76,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
             f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {common}] but got: "
             f"{list(mat2._data.shape[:2])}."
         )
-    return called("BmmBackward0", quick_matmul(input, mat2))  # type: ignore[no-any-return]
+    return called("BmmBackward0", quick_matmul(input, mat2))
 
 
 @public(method=True, out=takes_out(), autocast={"cpu": "apart", "cuda": "lower"})
@@ -87,7 +87,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         raise RangeError("Dimension specified as 0 but tensor has no dimensions")
     if input.ndim != 2 or vec.ndim != 1:
         raise ShapeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
-    return called("MvBackward0", quick_matmul(input, vec))  # type: ignore[no-any-return]
+    return called("MvBackward0", quick_matmul(input, vec))
 
 
 @public(method=True, out=takes_out(), autocast={"cpu": "apart", "cuda": "widest"})
@@ -104,7 +104,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     if input.dtype is not tensor.dtype:
         found = f"{input.dtype.legacy} and {tensor.dtype.legacy}"
         raise DtypeError(f"dot : expected both vectors to have same dtype, but found {found}")
-    return called("DotBackward0", quick_matmul(input, tensor))  # type: ignore[no-any-return]
+    return called("DotBackward0", quick_matmul(input, tensor))
 
 
 @public(method=True, out=takes_out())
@@ -143,7 +143,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1,
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
     if older:
         values, factors = older_order("addmm", {"beta": beta, "alpha": alpha}, input, mat1, mat2, *older)
-        return addmm.plain(*values, **factors)  # type: ignore[no-any-return,attr-defined]
+        return addmm.plain(*values, **factors)  # type: ignore[attr-defined]
     beta, alpha = number_of("addmm", "beta", beta), number_of("addmm", "alpha", alpha)
     check_tensor("addmm", "mat1", 2, mat1)
     check_tensor("addmm", "mat2", 3, mat2)
@@ -193,7 +193,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activat
 def _linear_with_activation(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
     operator = fused_activation("linear", activation)
     if followed(input, weight, bias):
-        return operator(linear(input, weight, bias))  # type: ignore[no-any-return]
+        return operator(linear(input, weight, bias))
     return linear_operator(input, weight, bias, activation=activation)
 
 

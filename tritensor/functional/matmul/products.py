@@ -35,13 +35,13 @@ def _sum(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
     layout.broadcast_strides(tuple(input.shape), (0,) * input.ndim, tuple(product.shape))
     made = product if alpha == 1 else product * alpha
     made = without(input, made) if beta == 0 else add(made, input, alpha=beta)
-    return called(f"{name.title()}Backward0", made)  # type: ignore[no-any-return]
+    return called(f"{name.title()}Backward0", made)
 
 
 def _older(function: Any, beta: Any, alpha: Any, *values: Any) -> Tensor:
     """A call in PyTorch's older order of arguments."""
     values, factors = older_order(function.__name__, {"beta": beta, "alpha": alpha}, *values)
-    return function.plain(*values, **factors)  # type: ignore[no-any-return]
+    return function.plain(*values, **factors)
 
 
 def _same_dtype(input: Tensor, product: Tensor) -> None:
@@ -131,8 +131,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, 
     if beta == 0:
         kind = dtypes.common(input.dtype, product.dtype)
         zero = product.new_zeros((), dtype=kind)
-        return called("AddrBackward0", without(input, add(zero, product, alpha=alpha)))  # type: ignore[no-any-return]
-    return called("AddrBackward0", add(input if beta == 1 else input * beta, product, alpha=alpha))  # type: ignore[no-any-return]
+        return called("AddrBackward0", without(input, add(zero, product, alpha=alpha)))
+    return called("AddrBackward0", add(input if beta == 1 else input * beta, product, alpha=alpha))
 
 
 @public(
@@ -210,7 +210,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     tensor(1.+0.j)
     """
     _check("vdot", input=input, other=other)
-    return called("VdotBackward0", dot(input.conj(), other))  # type: ignore[no-any-return]
+    return called("VdotBackward0", dot(input.conj(), other))
 
 
 @public(out=takes_out(), autocast={"cuda": "widest"})
@@ -308,7 +308,7 @@ def trace(input: Tensor) -> Tensor:
         raise UnsupportedError("\"trace\" not implemented for 'Bool'", remedy="convert it with .to(dtype)")
     rows, columns = input.shape
     step = columns + 1
-    return called("TraceBackward0", input.reshape(-1)[: min(rows, columns) * step : step].sum())  # type: ignore[no-any-return]
+    return called("TraceBackward0", input.reshape(-1)[: min(rows, columns) * step : step].sum())
 
 
 def chained(matrices: Sequence[Tensor]) -> Tensor:
@@ -337,7 +337,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
         ArgumentError: there are none. ShapeError: not all are matrices, or they do not fit together.
     """
     if out is not None:
-        return into(chain_matmul, SAME, out, matrices, {})  # type: ignore[no-any-return]
+        return into(chain_matmul, SAME, out, matrices, {})
     warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters."
@@ -374,7 +374,7 @@ def crossed(input: Tensor, other: Tensor, dim: int) -> Tensor:
     if input.dtype is dtypes.bool_:
         raise UnsupportedError("\"cross\" not implemented for 'Bool'", remedy="convert it with .to(dtype)")
     (a, b, c), (d, e, f) = input.unbind(place), other.unbind(place)
-    return called("LinalgCrossBackward0", stack((b * f - c * e, c * d - a * f, a * e - b * d), place))  # type: ignore[no-any-return]
+    return called("LinalgCrossBackward0", stack((b * f - c * e, c * d - a * f, a * e - b * d), place))
 
 
 @public(method=True, out=takes_out(), autocast={"cuda": "widest"})

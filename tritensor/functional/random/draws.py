@@ -195,7 +195,7 @@ def _host_integers(count: int, call: dict[str, int]) -> np.ndarray:
     drawn = kernels.integers(
         shape=(count,), dtype=dtypes.int64, device=devices.cpu, low=-(1 << 63), span=(1 << 64) - 1, **call
     )
-    return drawn._data  # type: ignore[no-any-return]
+    return drawn._data
 
 
 def _rule_of_normal(mean: Any, std: Any = 1.0, *_: Any, **__: Any) -> Into:
@@ -265,7 +265,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
         _check_probabilities(input)
     bound = input.detach() if p is None else _checked_p("bernoulli", p)
     drawn: Any = rand(input.shape, generator=generator, dtype=wide(input), device=input.device)
-    return unmoved("BernoulliBackward0", (drawn < bound).to(input.dtype), input)  # type: ignore[no-any-return]
+    return unmoved("BernoulliBackward0", (drawn < bound).to(input.dtype), input)
 
 
 def wide(x: Tensor) -> dtypes.dtype:

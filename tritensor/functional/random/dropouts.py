@@ -129,7 +129,7 @@ def _declare(drop: Any, in_place: bool) -> None:
     def dropout(input: Tensor, p: float, train: bool) -> Tensor:
         if not 0 <= p <= 1:
             raise ShapeError(f"dropout probability has to be between 0 and 1, but got {p}")
-        return drop(input, p, train, in_place)  # type: ignore[no-any-return]
+        return drop(input, p, train, in_place)
 
     dropout.__name__ = dropout.__qualname__ = drop.__name__ + "_" * in_place
     of = f"of whole channels{', as `alpha_dropout`' * ('alpha' in drop.__name__)}"
@@ -173,7 +173,7 @@ def _drawn(input: Tensor, p: float, dims: int) -> Tensor:
     seed, offset = generator_of(input.device).draw()
     with no_grad():
         drawn = ones(shape, dtype=input.dtype, device=input.device)
-        return dropout_operator(drawn, p=p, seed=seed, offset=offset)  # type: ignore[no-any-return]
+        return dropout_operator(drawn, p=p, seed=seed, offset=offset)
 
 
 def _by_channel(input: Tensor, p: float, training: bool, inplace: bool, dims: int) -> Tensor:

@@ -107,7 +107,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     rates = input.detach()._to_host().astype(np.float64)
     require((rates >= 0).all(), ShapeError, "invalid Poisson rate, expected rate to be non-negative")
     drawn = np.asarray(_numpy(input.device, generator).poisson(np.minimum(rates, 9e18)), np.float64)
-    return unmoved("PoissonBackward0", creation.place(drawn, input.device).to(input.dtype), input)  # type: ignore[no-any-return]
+    return unmoved("PoissonBackward0", creation.place(drawn, input.device).to(input.dtype), input)
 
 
 @public(functional=False)
@@ -134,4 +134,4 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     drawn = np.where((chances >= 1) & (trials > 0), trials, drawn)
     drawn = np.where(np.isnan(chances) | np.isnan(trials), np.nan, drawn)
     found = creation.place(drawn, count.device).to(count.dtype)
-    return underived("binomial", found, count, prob)  # type: ignore[no-any-return]
+    return underived("binomial", found, count, prob)

@@ -48,7 +48,7 @@ def check_norm_dtype(name: str, input: Tensor, dtype: dtypes.dtype | None) -> No
 
 def singular_values(A: Tensor) -> Tensor:
     """The singular values of stacks of matrices, in falling order."""
-    return registry["linalg_svd"](A, full_matrices=False, compute_uv=followed(A))[1]  # type: ignore[no-any-return]
+    return registry["linalg_svd"](A, full_matrices=False, compute_uv=followed(A))[1]
 
 
 def matrix_norm(A: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtypes.dtype | None) -> Tensor:
@@ -86,7 +86,7 @@ def matrix_norm(A: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtypes.dtyp
         return found.unsqueeze(-1).movedim((-2, -1), (first, second)) if keepdim else found
     size = A.abs() if A.is_complex() else A
     if order == "fro":
-        return sums.norm(size, dim=(first, second), keepdim=keepdim)  # type: ignore[no-any-return]
+        return sums.norm(size, dim=(first, second), keepdim=keepdim)
     along, across = (first, second) if abs(order) == 1 else (second, first)
     lengths = sums.norm(size, p=1.0, dim=(along,), keepdim=keepdim)
     return _extreme(order, lengths, across if keepdim or across < along else across - 1, keepdim)
@@ -95,5 +95,5 @@ def matrix_norm(A: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtypes.dtyp
 def _extreme(order: float, x: Tensor, dim: int, keepdim: bool) -> Tensor:
     """The largest along a dimension, 0 where there are no elements; for a negative order the smallest."""
     if order > 0 and not x.shape[dim]:
-        return sums.sum(x, dim=(dim,), keepdim=keepdim)  # type: ignore[no-any-return]
-    return (extremes.amax if order > 0 else extremes.amin)(x, dim=(dim,), keepdim=keepdim)  # type: ignore[no-any-return]
+        return sums.sum(x, dim=(dim,), keepdim=keepdim)
+    return (extremes.amax if order > 0 else extremes.amin)(x, dim=(dim,), keepdim=keepdim)

@@ -143,7 +143,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Kth
         words = f"kthvalue(): selected number k out of range for dimension {dim}"
         raise ShapeError(words, f"k is {k}, and the shape {tuple(input.shape)}")
     places = partial(_places, rank=lambda size, nans: k - 1)
-    return _selected(KthvalueResult, input, dim, keepdim, places)  # type: ignore[no-any-return]
+    return _selected(KthvalueResult, input, dim, keepdim, places)
 
 
 @public(method=True, out=takes_out(_PARTLY))
@@ -167,7 +167,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ModeResult:
         return rest - found.flip(dim).to(dtypes.uint8).argmax(dim, True)
 
     dim = _checked("mode", input, dim, dtypes.BOOLEAN)
-    return _selected(ModeResult, input, dim, keepdim, most_frequent)  # type: ignore[no-any-return]
+    return _selected(ModeResult, input, dim, keepdim, most_frequent)
 
 
 @public(method=True, out=takes_out(_PARTLY))
@@ -233,7 +233,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, way: st
     if not _WAYS[way]:
         found = found.lerp(ordered.gather(-1, above), 0.5 if way == "midpoint" else ranks - below)
     found = found.movedim(-1, 0).reshape((*q.shape, *shape)).clone()  # no view, whose node has another name
-    return called("SqueezeBackward4", found)  # type: ignore[no-any-return]
+    return called("SqueezeBackward4", found)
 
 
 def _checked_quantile(name: str, input: Tensor, q: Any, way: str) -> Tensor:

@@ -178,7 +178,7 @@ def _is_single(input: Tensor, dim: Any) -> bool:
 def _norm_of_single(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     shape = reduced_shape(tuple(input.shape), layout.normalize_dims(dim, input.ndim) if input.ndim else (), keepdim)
     found = (input if dtype is None else input.to(dtype)).reshape(shape).abs()
-    return called("LinalgVectorNormBackward0", found)  # type: ignore[no-any-return]
+    return called("LinalgVectorNormBackward0", found)
 
 
 def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
@@ -306,7 +306,7 @@ def _complex_spread(name: str, input: Tensor, dim: Any, keepdim: bool, correctio
     if name == "std":
         flat, where = found == 0, registry["where"]
         found = where(flat, found, where(flat, 1, found).sqrt())  # where it is 0, so is its gradient
-    return called(f"{name.capitalize()}Backward0", found)  # type: ignore[no-any-return]
+    return called(f"{name.capitalize()}Backward0", found)
 
 
 def _complex_logsumexp(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
@@ -319,4 +319,4 @@ def _complex_logsumexp(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
         top = registry["where"](top.isinf(), 0, top)
         found = (input - top).exp().sum(dim, keepdim).log()
         found = found + (top if keepdim else top.squeeze(dims))
-    return called("LogsumexpBackward0", found)  # type: ignore[no-any-return]
+    return called("LogsumexpBackward0", found)

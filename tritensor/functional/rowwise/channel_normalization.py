@@ -297,7 +297,7 @@ def _normalized(
     shift: Any = 0.0 if bias is None else bias.reshape(shape)
     rows = input if order is None else input.permute(order)
     out = normalize_channels(rows, mean.reshape(shape), var.reshape(shape), scale, shift, 0.0, eps=float(eps))
-    return called("NativeBatchNormBackward0", out if order is None else _channels_second(out))  # type: ignore[no-any-return]
+    return called("NativeBatchNormBackward0", out if order is None else _channels_second(out))
 
 
 def track_statistics(
@@ -331,12 +331,12 @@ def _instance_norm(
     _check("instance_norm", input, "batch_norm", running_mean=running_mean, running_var=running_var, **parameters)
     if not use_input_stats:
         out = _normalized(input.contiguous(), running_mean, running_var, weight, bias, eps)  # type: ignore[arg-type]
-        return called("ViewBackward0", out)  # type: ignore[no-any-return]
+        return called("ViewBackward0", out)
     out, mean, var, _ = channel_norm(input, _flat(weight), _flat(bias), groups=input.shape[1], eps=float(eps))
     if running_mean is not None and (input.numel() or not len(input)):  # the mean of no example is nan
         count = prod(input.shape[2:])
         track_statistics(running_mean, running_var, mean.mean(0), var.mean(0), momentum, count)  # type: ignore[arg-type]
-    return called("ViewBackward0", out)  # type: ignore[no-any-return]
+    return called("ViewBackward0", out)
 
 
 def _group_norm(
@@ -360,7 +360,7 @@ def _group_norm(
         )
     _check("group_norm", input, "GroupNormKernelImpl", weight=weight, bias=bias)
     out = channel_norm(input, _flat(weight), _flat(bias), groups=groups, eps=float(eps))[0]
-    return called("NativeGroupNormBackward0", _in_format_of(input, out))  # type: ignore[no-any-return]
+    return called("NativeGroupNormBackward0", _in_format_of(input, out))
 
 
 def _native_group_norm(

@@ -84,7 +84,7 @@ def linear_cross_entropy(
         rows = max(rows_of_chunk(*sizes), _FEWEST) if options is None else options.rows(*sizes)
         if rows < sizes[0] and (weight is None or tuple(weight.shape) == shape):
             how = {**more, "reduction": reduction}
-            return _InChunks.apply(*parts, how, rows, bool(recording.enabled))  # type: ignore[no-any-return]
+            return _InChunks.apply(*parts, how, rows, bool(recording.enabled))
         if options is not None and weight is not None:  # as chunks, which neither have a gradient by it nor refuse it
             parts = *parts[:3], weight.detach(), target
     elif options is not None and input.ndim == 2:

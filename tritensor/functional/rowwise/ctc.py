@@ -94,7 +94,7 @@ def ctc_loss(
         found = found.squeeze(0)
     if reduction_named(reduction) == "mean":
         found = found / places[2].clamp_min(1).to(found.dtype)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _refuse(words: str) -> None:

@@ -64,7 +64,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tens
 
 def _distances(input: Tensor, target: Tensor) -> Tensor:
     if result_type(input, target).is_floating_point and bool_ not in (input.dtype, target.dtype):
-        return errors.absolute_error(input, target)  # type: ignore[no-any-return]
+        return errors.absolute_error(input, target)
     return (input - target).abs()
 
 

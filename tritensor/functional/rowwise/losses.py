@@ -119,7 +119,7 @@ def _at_targets(loss: Tensor, shape: tuple[int, ...], reduction: str, ndim: int)
     """The loss, one for each target in the targets' shape; PyTorch has an operator of its own for pictures."""
     if reduction == "none":
         return standing_alone(loss.reshape(shape), "nll_loss2d" if ndim > 2 else "nll_loss")
-    return called("NllLoss2DBackward0", loss) if ndim > 2 else loss  # type: ignore[no-any-return]
+    return called("NllLoss2DBackward0", loss) if ndim > 2 else loss
 
 
 def _against_probabilities(

@@ -79,7 +79,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if not hard:
         return soft
     chosen = zeros_like(logits, requires_grad=False).scatter_(dim, soft.detach().max(dim, keepdim=True)[1], 1.0)
-    return chosen - soft.detach() + soft  # type: ignore[no-any-return]
+    return chosen - soft.detach() + soft
 
 
 @public()

@@ -44,7 +44,7 @@ def reduction_named(reduction: Any, refused: str = _REFUSED) -> str:
         return "mean"
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(explain(refused.format(reduction), "it is 'mean', 'sum' or 'none'"))
-    return reduction  # type: ignore[no-any-return]
+    return reduction
 
 
 def reduced(values: Any, reduction: str, refused: str = _REFUSED) -> Tensor:
@@ -56,12 +56,12 @@ def reduced(values: Any, reduction: str, refused: str = _REFUSED) -> Tensor:
     if values.__class__ is tuple:
         values, weight = values
         if reduction == "mean":
-            return values.sum() / weight.expand(values.shape).sum()  # type: ignore[no-any-return]
+            return values.sum() / weight.expand(values.shape).sum()
     if reduction == "none":
-        return values  # type: ignore[no-any-return]
+        return values
     result = values.mean() if reduction == "mean" else values.sum()
     title = getattr(getattr(values._node, "backward", None), "title", "")
-    return called(title, result) if title else result  # type: ignore[no-any-return]
+    return called(title, result) if title else result
 
 
 def loss(
@@ -104,7 +104,7 @@ def loss(
                 parameters += [other for other in old if other.name not in shown]
             parameters.append(each)
         older = ["reduction = reduction_of(size_average, reduce, reduction)"] if legacy else []
-        return public(package=False, autocast=autocast)(composed(parameters, *older))  # type: ignore[no-any-return]
+        return public(package=False, autocast=autocast)(composed(parameters, *older))
 
     return declare
 

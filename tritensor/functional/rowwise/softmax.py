@@ -34,7 +34,7 @@ def softmax(
     if dim is _MISSING or dim is None:
         dim = _named("softmax", dim, others)
     if out is not None:
-        return into(softmax, SAME, out, (input, dim, dtype), others)  # type: ignore[no-any-return]
+        return into(softmax, SAME, out, (input, dim, dtype), others)
     return normalization.softmax(input, dim, 3, dtype, **others)
 
 
@@ -46,7 +46,7 @@ def log_softmax(
     if dim is _MISSING or dim is None:
         dim = _named("log_softmax", dim, others)
     if out is not None:
-        return into(log_softmax, SAME, out, (input, dim, dtype), others)  # type: ignore[no-any-return]
+        return into(log_softmax, SAME, out, (input, dim, dtype), others)
     return normalization.log_softmax(input, dim, 3, dtype, **others)
 
 

@@ -167,7 +167,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     rows, cols = np.repeat(np.arange(len(each)), each), np.arange(each.sum()) + np.repeat(before, each)
     made = values.new_zeros((len(each), int(widths.sum())))
     made = index_put(made, place(np.stack((rows, cols)), values.device), values, dims=(0, 1))
-    return called("BlockDiagBackward0", made)  # type: ignore[no-any-return]
+    return called("BlockDiagBackward0", made)
 
 
 def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, device: Any, upper: bool) -> Tensor:

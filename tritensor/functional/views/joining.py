@@ -46,7 +46,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
         ShapeError: sizes or ranks differ. ValueError: there are no tensors.
     """
     if out is not None:
-        return into(cat, JOINED, out, (tensors, dim), {})  # type: ignore[no-any-return]
+        return into(cat, JOINED, out, (tensors, dim), {})
     found = _tensors("cat", tensors)
     if not found:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -58,7 +58,7 @@ def joined(tensors: list[Any], dim: int, form: Callable[[Any], Any] | None = Non
     found = join("CatBackward0", tensors, dim, form)
     if found is None:
         found = cat_operator(*(tensors if form is None else [form(x) for x in tensors]), dim=dim)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @public(out=takes_out(JOINED))
@@ -84,7 +84,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     made = join("StackBackward0", found, dim, lambda array: array.reshape(sizes), whole)
     if made is None:
         made = called("StackBackward0", cat_operator(*[x.unsqueeze(dim) for x in found], dim=dim))
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 joins_by(stack)
@@ -199,4 +199,4 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = itertools.chain.from_iterable(choose(range(len(input)), r))
     places = np.fromiter(rows, np.int64).reshape(-1, r)
-    return called("StackBackward0", input[place(places, input.device)])  # type: ignore[no-any-return]
+    return called("StackBackward0", input[place(places, input.device)])

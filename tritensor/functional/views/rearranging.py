@@ -37,7 +37,7 @@ def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
     """
     wanted = layout.normalize_dims(integers("flip", "dims", along, dims), input.ndim)
     key = tuple(slice(None, None, -1) if dim in wanted else slice(None) for dim in range(input.ndim))
-    return called("FlipBackward0", views["slice"](input, (*key, Ellipsis)).clone())  # type: ignore[no-any-return]
+    return called("FlipBackward0", views["slice"](input, (*key, Ellipsis)).clone())
 
 
 @public(method=True)
@@ -78,7 +78,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     first, second = (layout.normalize_dim(dim, input.ndim) for dim in dims)
     k %= 4
     if k % 2 == 0:
-        return called("Rot90Backward0", flip(input, first, second) if k else input.clone())  # type: ignore[no-any-return]
+        return called("Rot90Backward0", flip(input, first, second) if k else input.clone())
     return standing_alone(flip(input, second if k == 1 else first).transpose(first, second), "rot90")
 
 
@@ -134,7 +134,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
     if not input.ndim:
         raise RangeError(f"Dimension specified as {along[0]} but tensor has no dimensions")
     if not input.numel():
-        return called("RollBackward0", input.clone())  # type: ignore[no-any-return]
+        return called("RollBackward0", input.clone())
     result = input
     for step, dim in zip(steps, along, strict=True):
         size = input._data.shape[layout.normalize_dim(dim, input.ndim)]
@@ -253,4 +253,4 @@ def _triangle(name: str, input: Tensor, diagonal: int, lower: bool) -> Tensor:
     bound = rows.unsqueeze(1) + diagonal
     kept = cols <= bound if lower else cols >= bound
     triangle = registry["where"](kept, input, False if input.dtype is dtypes.bool_ else 0)
-    return called(f"{name.capitalize()}Backward0", triangle)  # type: ignore[no-any-return]
+    return called(f"{name.capitalize()}Backward0", triangle)

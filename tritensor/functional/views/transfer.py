@@ -234,7 +234,7 @@ def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
     """
     data, copy = self._data, _copy
     if memory_format is None and data.__class__ is np.ndarray and data.flags.c_contiguous:
-        return copy.method(self)  # type: ignore[no-any-return]
+        return copy.method(self)
     strides = None if memory_format is formats.contiguous_format else new_strides(self, "clone", memory_format)
     if strides is None:
         return alike(copy.method(self), self)
@@ -473,4 +473,4 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """
     if stream is not None:
         raise ArgumentError("to_device: takes no stream", remedy="use `with tritensor.cuda.stream(stream):`")
-    return self.to(device)  # type: ignore[no-any-return]
+    return self.to(device)

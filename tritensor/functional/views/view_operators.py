@@ -382,5 +382,5 @@ def _places(like: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offs
 
 def _element_strides(array: Any) -> tuple[int, ...]:
     if array.__class__ is DeviceArray:
-        return array.strides  # type: ignore[no-any-return]
+        return array.strides
     return tuple([step // array.itemsize for step in array.strides])

@@ -110,11 +110,11 @@ def _check_elements(x: tuple[int, ...], weight: tuple[int, ...]) -> None:
 def _run(sum: Any, activation: str | None, name: str, *operands: Tensor | None, **metadata: Any) -> Tensor:
     """The operator's call; an activation runs inside of it where no gradient is needed."""
     if activation is None:
-        return sum(*operands, **metadata)  # type: ignore[no-any-return]
+        return sum(*operands, **metadata)
     after = fused_activation(name, activation)
     if followed(*operands):
-        return after(sum(*operands, **metadata))  # type: ignore[no-any-return]
-    return sum(*operands, **metadata, activation=activation)  # type: ignore[no-any-return]
+        return after(sum(*operands, **metadata))
+    return sum(*operands, **metadata, activation=activation)
 
 
 def convolve(

@@ -77,7 +77,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if isinstance(value, complex):
         raise ArgumentError("pad(): argument 'value' (position 4) must be float, not complex")
     if max(pad, default=0) <= 0:  # nothing is added, and PyTorch does not look at the value
-        return called("ConstantPadNdBackward0", input[tuple(cropped)].clone())  # type: ignore[no-any-return]
+        return called("ConstantPadNdBackward0", input[tuple(cropped)].clone())
     format = suggested(tuple(input.shape), input.stride())
     framed = lifted_as(input, empty(shape, dtype=input.dtype, device=input.device, memory_format=format))
     framed.fill_(0 if value is None else float(value))

@@ -59,7 +59,7 @@ def unfold(
             f"blocks as {blocks}, but its components must be at least one."
         )
     check_dtype("im2col_out_cpu", input, _folds)
-    return im2col(input, **windows)  # type: ignore[no-any-return]
+    return im2col(input, **windows)
 
 
 @public(package=False)
@@ -96,11 +96,11 @@ def fold(
             f"input, but got: {shape}"
         )
     check_dtype("col2im_out_cpu", input, _folds)
-    return col2im(input, extents=extents, **windows)  # type: ignore[no-any-return]
+    return col2im(input, extents=extents, **windows)
 
 
 def _folds(kind: Any) -> bool:
-    return kind is bool_ or kind.category >= FLOATING  # type: ignore[no-any-return]
+    return kind is bool_ or kind.category >= FLOATING
 
 
 def _windows(call: str, kernel: Any, dilation: Any, padding: Any, stride: Any, before: int = 0) -> dict[str, Pair]:

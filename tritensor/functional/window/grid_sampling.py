@@ -144,7 +144,7 @@ def _inside(x: Tensor, size: int, padding: str, corners: bool) -> Tensor:
         rest = x - turns * span
         x = where(turns % 2 == 1, span - rest, rest) + low
     x = where(x > 0, x, 0)
-    return where(x < size - 1, x, size - 1)  # type: ignore[no-any-return]
+    return where(x < size - 1, x, size - 1)
 
 
 def _place(x: Tensor, size: int, part: Tensor | None = None) -> Tensor:
@@ -153,7 +153,7 @@ def _place(x: Tensor, size: int, part: Tensor | None = None) -> Tensor:
         inside = registry["where"]((x >= 0) & (x < size), x, -1)
         if part is not None:
             inside = registry["where"](part == part, inside, 0)
-        return inside.to(dtypes.int64)  # type: ignore[no-any-return]
+        return inside.to(dtypes.int64)
 
 
 @public(package=False)

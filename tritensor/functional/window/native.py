@@ -100,7 +100,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
             shapes = ", ".join(str(list(each.shape)) for each in (input, weight, bias))
             raise ShapeError(words, f"input, weight and bias have the shapes {shapes}")
     out = convolve(1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
-    return called("ConvTbcBackward0", out.clone(memory_format=contiguous_format))  # type: ignore[no-any-return]
+    return called("ConvTbcBackward0", out.clone(memory_format=contiguous_format))
 
 
 @public(functional=False)

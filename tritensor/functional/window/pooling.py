@@ -114,13 +114,13 @@ def _averaged(rank: int, input: Tensor, windows: tuple[Any, ...], count_include_
         pads = (0,) * rank if count_include_pad else pads
         lead = (1,) * (input.ndim - rank)
         count = resampled(creation.ones(*lead, *counted, dtype=int64, device=input.device), maps(counted, pads, ones))
-    return sums.div(count, rounding_mode="trunc")  # type: ignore[no-any-return]
+    return sums.div(count, rounding_mode="trunc")
 
 
 def _named(name: str, rank: int, input: Tensor, maps: list[Map]) -> Tensor:
     """The input resampled; PyTorch keeps the memory format of pictures alone."""
     out = resized(input, maps, name, rank == 2)
-    return out if rank > 1 else called("SqueezeBackward1", out)  # type: ignore[no-any-return]
+    return out if rank > 1 else called("SqueezeBackward1", out)
 
 
 def _avg_pool(rank: int) -> Any:
@@ -264,11 +264,11 @@ def _lp_pool(rank: int) -> Any:
         if norm_type in (inf, -inf):
             sign = 1 if norm_type > 0 else -1
             found = largest(input.abs() if sign > 0 else -input.abs(), kernel_size, stride, 0, 1, ceil_mode)
-            return found if sign > 0 else -found  # type: ignore[no-any-return]
+            return found if sign > 0 else -found
         check_tensor(name, "input", 1, input)
         out = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         elements = prod(sizes_of(name, rank, "kernel_size", 3, kernel_size))
-        return (out.sign() * relu(out.abs())).mul(elements).pow(1.0 / norm_type)  # type: ignore[no-any-return]
+        return (out.sign() * relu(out.abs())).mul(elements).pow(1.0 / norm_type)
 
     return declare(lp_pool, name, rank)
 

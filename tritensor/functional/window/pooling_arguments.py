@@ -224,4 +224,4 @@ def check_dtype(words: str, input: Tensor, fits: Callable[[Any], bool]) -> None:
 
 def floating(kind: Any) -> bool:
     """Real floating dtypes."""
-    return kind.category == FLOATING  # type: ignore[no-any-return]
+    return kind.category == FLOATING

@@ -96,7 +96,7 @@ def upsample_bilinear(
 def resized(x: Tensor, maps: Sequence[Map], name: str, keeps_format: bool = True) -> Tensor:
     """`x` resampled by maps of dimensions after the channels, in its memory format, with an operator's name."""
     if not keeps_format or suggested(tuple(x.shape), x.stride()) is contiguous_format:
-        return called(name if name == "CopySlices" else node_name(name), resampled(x, maps))  # type: ignore[no-any-return]
+        return called(name if name == "CopySlices" else node_name(name), resampled(x, maps))
     rank = x.ndim
     last = resampled(x.permute(0, *range(2, rank), 1), [each._replace(dim=each.dim - 1) for each in maps])
     return standing_alone(last.permute(0, rank - 1, *range(1, rank - 1)), name)

@@ -220,7 +220,7 @@ def _max_unpool(rank: int) -> Any:
         out = scatter(zeros, indices.reshape(plane), input.reshape(plane), dim=-1)
         out = standing_alone(out.reshape(*shape[:lead], *size), name if rank > 1 else "squeeze.1")
         if rank == 2 and suggested(shape, input.stride()) is channels_last:
-            return called("MaxUnpool2DBackward0", out.contiguous(memory_format=channels_last))  # type: ignore[no-any-return]
+            return called("MaxUnpool2DBackward0", out.contiguous(memory_format=channels_last))
         return out
 
     return declare(max_unpool, name, rank, autocast={"cpu": "float32"})

@@ -13,7 +13,7 @@ _PATH = str(Path(__file__).with_suffix(".txt"))
 def _sections() -> dict[str, str]:
     text: str = __spec__.loader.get_data(_PATH).decode()  # type: ignore[union-attr]  # of an archive, too
     parts = text.split("\n\n")[1:]
-    return dict(part.split(":\n", 1) for part in parts)  # type: ignore[misc]
+    return dict(part.split(":\n", 1) for part in parts)
 
 
 def tables(section: str) -> Any:

@@ -57,15 +57,15 @@ def function_of(operator: Elementwise, name: str) -> Any:
 
         def made(input: Tensor, *, out: Tensor | None = None) -> Tensor:
             if out is not None:
-                return into(made, rule, out, (input,), {})  # type: ignore[no-any-return]
-            return call(input) if isinstance(input, Tensor) else _refuse(name, input)  # type: ignore[no-any-return]
+                return into(made, rule, out, (input,), {})
+            return call(input) if isinstance(input, Tensor) else _refuse(name, input)
 
     else:
 
         def made(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
             if out is not None:
-                return into(made, rule, out, (input, other), {})  # type: ignore[no-any-return]
-            return call(input, other) if isinstance(input, Tensor) else operator(input, other)  # type: ignore[no-any-return]
+                return into(made, rule, out, (input, other), {})
+            return call(input, other) if isinstance(input, Tensor) else operator(input, other)
 
     return shown_as(made, name, operator.__doc__, module="tritensor.functional")
 
@@ -105,12 +105,12 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
         try:
             x = self._data
         except AttributeError:
-            return _refuse(operator.name, self)  # type: ignore[no-any-return]
+            return _refuse(operator.name, self)
         if type(x) is ndarray and (x.dtype is usual or x.dtype in direct) and x.size < large:
             try:
                 out = reference(x)
             except (RuntimeWarning, FloatingPointError):
-                return operator(self)  # type: ignore[no-any-return]
+                return operator(self)
             if type(out) is not ndarray:
                 out = asarray(out, x.dtype if fixed is None else fixed)
             result: Any = _new(Tensor)
@@ -121,12 +121,12 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
             known = replays.get((x.form,)) if type(x) is DeviceArray and not (listed and casts.on) else None
             result = None if known is None else known.run(x)
             if result is None:
-                return operator(self)  # type: ignore[no-any-return]
+                return operator(self)
         if self._needs and recording.enabled:
             backward = operator.backwards.get(_ONE) or operator.backward_for(_ONE)
             if backward is not None:
                 attach(backward, result, (self,), _getframe(1))
-        return result  # type: ignore[no-any-return]
+        return result
 
     return call
 
@@ -203,7 +203,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
             if backward is not None:
                 alike = known.alike if known is not None else number or x.shape == y.shape
                 attach(backward, result, (self, other), _getframe(1), alike)
-        return result  # type: ignore[return-value]
+        return result
 
     return call
 

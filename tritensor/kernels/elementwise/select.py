@@ -14,7 +14,7 @@ _WHOLE = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 
 def _mask(condition: np.ndarray, kind: np.dtype) -> np.ndarray:
     """An integer array with all bits set where the condition holds, and zeros elsewhere."""
-    return np.negative(condition.view(np.int8)).astype(kind)  # type: ignore[no-any-return]
+    return np.negative(condition.view(np.int8)).astype(kind)
 
 
 def masked(condition: np.ndarray, x: np.ndarray) -> np.ndarray:

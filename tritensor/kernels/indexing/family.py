@@ -246,7 +246,7 @@ def _cat(first: Any, second: Any) -> Tensor:
     joined = first.new_empty((len(first) + len(second), *first.shape[1:]))
     joined[: len(first)].copy_(first)
     joined[len(first) :].copy_(second)
-    return joined  # type: ignore[no-any-return]
+    return joined
 
 
 def _moved(x: Tensor, count: int, to: int, back: bool = False) -> Tensor:

@@ -264,7 +264,7 @@ def _as_tuple(produced: Any) -> tuple[Any, ...]:
 
 def _as_index(name: str, dim: Any) -> int:
     try:
-        return dim.__index__()  # type: ignore[no-any-return]
+        return dim.__index__()
     except AttributeError:
         raise ArgumentError(
             f"{name}() received an invalid combination of arguments - got ({dim.__class__.__name__})",

@@ -38,7 +38,7 @@ def as_flag(name: str, keepdim: Any) -> bool:
     """`keepdim` itself when it is a bool."""
     if keepdim.__class__ is not bool:
         raise ArgumentError(f"{name}(): argument 'keepdim' must be bool, not {keepdim.__class__.__name__}")
-    return keepdim  # type: ignore[no-any-return]
+    return keepdim
 
 
 def no_dims(dim: Any) -> Any:
@@ -82,13 +82,13 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
             **others: Any,
         ) -> Tensor:
             if out is not None:
-                return into(made, rule, out, (input, dim, keepdim), {"dtype": dtype, **others})  # type: ignore[no-any-return]
+                return into(made, rule, out, (input, dim, keepdim), {"dtype": dtype, **others})
             if quick and dtype is None and not others:
                 result = quick_sum(operator, input, dim, keepdim)
                 if result is not None:
                     return result
             dim, keepdim = keywords(name, dim, keepdim, others)
-            return operator(input, dim=dims_of(dim), keepdim=keepdim, dtype=dtype)  # type: ignore[no-any-return]
+            return operator(input, dim=dims_of(dim), keepdim=keepdim, dtype=dtype)
 
     else:
 
@@ -96,7 +96,7 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
             input: Tensor, dim: Dim = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any
         ) -> Tensor:
             if out is not None:
-                return into(made, rule, out, (input, dim, keepdim), others)  # type: ignore[no-any-return]
+                return into(made, rule, out, (input, dim, keepdim), others)
             dim, keepdim = keywords(name, dim, keepdim, others)
             found: Tensor = operator.reduce(input, dims_of(dim), keepdim)
             return within(found, places_along(input, dims_of(dim))) if name in ("argmax", "argmin") else found

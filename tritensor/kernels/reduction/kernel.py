@@ -435,7 +435,7 @@ def _tile(
         col_block = min(power_of_two(cols), tile // row_block)
     part = max(cols, 1)
     programs = -(-rows // row_block)
-    enough = driver.properties(x.device.index).multi_processor_count * _PROGRAMS  # type: ignore[arg-type]
+    enough = driver.properties(x.device.index).multi_processor_count * _PROGRAMS
     if not whole and cols > 2 * col_block and programs * 2 <= enough:
         wanted = -(-cols * programs // enough)
         part = -(-max(wanted, 2 * col_block) // col_block) * col_block

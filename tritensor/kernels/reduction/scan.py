@@ -314,7 +314,7 @@ def _tile(x: DeviceArray, rows: int, cols: int, inner: bool) -> tuple[int, int, 
     else:
         row_block = min(power_of_two(rows), 64)
         col_block = min(power_of_two(cols), tile // row_block)
-    enough = driver.properties(x.device.index).multi_processor_count * 4  # type: ignore[arg-type]
+    enough = driver.properties(x.device.index).multi_processor_count * 4
     programs = -(-rows // row_block)
     if cols <= _LONG or programs * 2 > enough:
         return row_block, col_block, cols

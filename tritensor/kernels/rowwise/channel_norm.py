@@ -88,7 +88,7 @@ class _Normalize(_LikeFirst):
                 return (scale_channels(x - mean, scale, bias + 0 * mean),)
             return (scale_channels(x, scale, bias - mean * scale),)
 
-        return lambda *arrays: quietly(run, *arrays)  # type: ignore[no-any-return]
+        return lambda *arrays: quietly(run, *arrays)
 
 
 normalize_channels = _Normalize("normalize_channels", _normalize_channels, _RULE)
@@ -217,7 +217,7 @@ class _ByChannel(Operator):
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, which converts halves a piece at a time."""
         kind, more = call.compute.numpy, call.metadata
-        return lambda *arrays: quietly(self.by_piece, *arrays, **more, dtype=kind)  # type: ignore[no-any-return]
+        return lambda *arrays: quietly(self.by_piece, *arrays, **more, dtype=kind)
 
     def allocate(self, call: Call) -> Shapes:
         """The input's shape, and that of statistics or of parameters."""

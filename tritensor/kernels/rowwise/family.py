@@ -60,8 +60,8 @@ class Rowwise(AlongDim):
     def along(self, input: Any, dim: int) -> Tensor:
         """The operator's call, with a key in few steps."""
         if dim.__class__ is not int:
-            return self(input, dim=dim)  # type: ignore[no-any-return]
-        return self.call_one(input, (dim,), {"dim": dim})  # type: ignore[no-any-return]
+            return self(input, dim=dim)
+        return self.call_one(input, (dim,), {"dim": dim})
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype, or `dtype=`, to which the input is converted first."""
@@ -118,7 +118,7 @@ class RowNorm(Operator):
             return super().on_host(call)
 
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
-            return quietly(self.rows, *arrays, **metadata, dtype=kind)  # type: ignore[no-any-return]
+            return quietly(self.rows, *arrays, **metadata, dtype=kind)
 
         return run
 

@@ -86,7 +86,7 @@ def as_columns(values):
     """Blocks of shape (rows,) as (rows, 1)."""
     columns = ()
     for position in tl.static_range(len(values)):
-        columns = columns + (values[position][:, None],)  # type: ignore[assignment]  # noqa: RUF005
+        columns = columns + (values[position][:, None],)  # noqa: RUF005
     return columns
 
 

@@ -201,7 +201,7 @@ def launch_scale(x: DeviceArray, factor: DeviceArray) -> None:
     block = block_size(x, 4096, interpreted=1 << 16)
     blocks = -(-x.size // block)
     # no more programs than run at once: one for each block would be 65,536 for a gigabyte, most often to find a 1
-    enough = x.buffer.driver.properties(x.device.index).multi_processor_count * _PROGRAMS  # type: ignore[arg-type]
+    enough = x.buffer.driver.properties(x.device.index).multi_processor_count * _PROGRAMS
     launch(
         scale_kernel,
         (min(blocks, enough),),

@@ -81,7 +81,7 @@ class ClassLoss(Operator):
             check_classes(target, x.shape[1], metadata["ignore_index"])
             if rows is None or not x.size:
                 return reference(x, target, *rest)
-            return quietly(in_rows, x, target, *rest)  # type: ignore[no-any-return]
+            return quietly(in_rows, x, target, *rest)
 
         return run
 

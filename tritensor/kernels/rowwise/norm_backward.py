@@ -132,7 +132,7 @@ def launch_norm_backward(
     col_block = power_of_two(cols)
     row_block = min(power_of_two(rows), max(1, tile // col_block))
     warps = 16 if col_block > 4096 else 8 if col_block > 2048 else 4
-    most = driver.properties(x.device.index).multi_processor_count * _WARPS // warps  # type: ignore[arg-type]
+    most = driver.properties(x.device.index).multi_processor_count * _WARPS // warps
     # at least four tiles per program, so that the partial sums are a small part of the memory traffic
     programs = max(1, min(most, rows // (4 * row_block)))
     part = -(-rows // programs)

@@ -125,9 +125,9 @@ def compare_places(x, places, grad):
     return out
 
 
-sample_places = AtPlaces(sample_places, lambda x, places, weights: (*x[:2], places[2]))  # type: ignore[assignment]
-spread_places = AtPlaces(spread_places, lambda grad, places, weights, size: (*grad[:2], size))  # type: ignore[assignment]
-compare_places = AtPlaces(compare_places, lambda x, places, grad: places)  # type: ignore[assignment]
+sample_places = AtPlaces(sample_places, lambda x, places, weights: (*x[:2], places[2]))
+spread_places = AtPlaces(spread_places, lambda grad, places, weights, size: (*grad[:2], size))
+compare_places = AtPlaces(compare_places, lambda x, places, grad: places)
 
 sample_places.gradients(
     x=lambda grad, places, weights, x_shape: spread_places(grad, places, weights, size=x_shape[2]),

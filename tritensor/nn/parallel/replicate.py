@@ -43,7 +43,7 @@ class Broadcast(Function):
                 index = position % count
                 part = gradient.to(ctx.sources[index], non_blocking=True)
                 before = totals[index]
-                totals[index] = part if before is None else before + part  # type: ignore[operator]
+                totals[index] = part if before is None else before + part
         return None, *totals
 
 

@@ -217,4 +217,4 @@ def _join_tensors(tensors: list[Any], target: places.device, dim: int) -> Tensor
             "and return a vector.",
         )
         tensors = [x.reshape(1) for x in tensors]
-    return Gather.apply(target, layout.normalize_dim(dim, tensors[0].ndim), *tensors)  # type: ignore[no-any-return]
+    return Gather.apply(target, layout.normalize_dim(dim, tensors[0].ndim), *tensors)

@@ -90,4 +90,4 @@ def _fused(layer: Layer, bn: Module, fuse: Any) -> Layer:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
     made: Any = deepcopy(layer)
     made.weight, made.bias = fuse(made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
-    return made  # type: ignore[no-any-return]
+    return made

@@ -32,7 +32,7 @@ class WeightNorm(Computed):
     def compute(self, module: Module) -> Tensor:
         """The weight."""
         g, v = (getattr(module, f"{self.name}_{each}") for each in "gv")
-        return v * (g / norm_except_dim(v, 2, self.dim))  # type: ignore[no-any-return]
+        return v * (g / norm_except_dim(v, 2, self.dim))
 
     def remove(self, module: Module) -> None:
         """Make the weight a parameter again."""
@@ -88,7 +88,7 @@ class SpectralNorm(Computed):
                     v.copy_(normalize(F.mv(matrix.T, u), dim=0, eps=self.eps))
                     u.copy_(normalize(F.mv(matrix, v), dim=0, eps=self.eps))
             u, v = u.clone(), v.clone()  # the next call changes the estimates, and this one's gradient needs them
-        return weight / F.dot(u, F.mv(matrix, v))  # type: ignore[no-any-return]
+        return weight / F.dot(u, F.mv(matrix, v))
 
     def remove(self, module: Module) -> None:
         """Make the weight a parameter again."""

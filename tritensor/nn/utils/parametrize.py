@@ -143,7 +143,7 @@ class ParametrizationList(ModuleList):
         x = first(*self._originals())
         for module in others:
             x = module(x)
-        return x  # type: ignore[no-any-return]
+        return x
 
 
 def _parametrized_class(kind: type) -> type:
@@ -291,7 +291,7 @@ def transfer_parametrizations_and_params(
         for each in found[name]:
             register_parametrization(to_module, name, each)
         for original in found[name]._names():
-            setattr(to_module.parametrizations[name], original, getattr(found[name], original))  # type: ignore[index]
+            setattr(to_module.parametrizations[name], original, getattr(found[name], original))
     return to_module
 
 

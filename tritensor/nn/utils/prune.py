@@ -52,7 +52,7 @@ class BasePruningMethod(Computed):
     def apply_mask(self, module: Module) -> Tensor:
         """The parameter's original values times the mask."""
         mask, original = (getattr(module, f"{self._tensor_name}_{each}") for each in ("mask", "orig"))
-        return mask.to(original.dtype) * original  # type: ignore[no-any-return]
+        return mask.to(original.dtype) * original
 
     compute = apply_mask
 
@@ -73,7 +73,7 @@ class BasePruningMethod(Computed):
         if not known:
             mask = method.compute_mask(scores, default_mask=ones_like(value))
             method.replace(module, {"_orig": value}, {"_mask": mask})
-            return method  # type: ignore[no-any-return]
+            return method
         ((key, hook),) = known
         container = PruningContainer(*(hook if isinstance(hook, PruningContainer) else [hook]), method)
         mask = container.compute_mask(scores, default_mask=getattr(module, f"{name}_mask").detach().clone())
@@ -194,7 +194,7 @@ class _OfAmount(BasePruningMethod):
         count = int(self.amount) if isinstance(self.amount, Integral) else round(self.amount * size)
         if count > size:
             raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={size}")
-        return topk(scores, count, largest=False).indices  # type: ignore[no-any-return]
+        return topk(scores, count, largest=False).indices
 
 
 class L1Unstructured(_OfAmount):

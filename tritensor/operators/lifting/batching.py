@@ -91,7 +91,7 @@ def _stack(parts: Any) -> Tensor:
     out = parts[0].new_empty((len(parts), *parts[0].shape))
     for row, part in enumerate(parts):
         out[row].copy_(part)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def along_dim(batch: Batch) -> tuple[Any, ...]:

@@ -66,7 +66,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             descents = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
             self.T_i = self.T_0 * self.T_mult**descents
-            self.T_cur = epoch - self.T_0 * (self.T_mult**descents - 1) / (self.T_mult - 1)  # type: ignore[assignment]
+            self.T_cur = epoch - self.T_0 * (self.T_mult**descents - 1) / (self.T_mult - 1)
 
 
 class _WithMomentum(LRScheduler):

@@ -98,7 +98,7 @@ class StepLR(_Scaled):
         return self._scaled(self.gamma)
 
     def _factor(self) -> float:
-        return self.gamma ** (self.last_epoch // self.step_size)  # type: ignore[no-any-return]
+        return self.gamma ** (self.last_epoch // self.step_size)
 
 
 class MultiStepLR(_Scaled):
@@ -117,7 +117,7 @@ class MultiStepLR(_Scaled):
 
     def _factor(self) -> float:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return self.gamma**passed  # type: ignore[no-any-return]
+        return self.gamma**passed
 
 
 class ConstantLR(_Scaled):
@@ -191,7 +191,7 @@ class ExponentialLR(_Scaled):
         return rates(self.optimizer) if self._is_initial else self._scaled(self.gamma)
 
     def _factor(self) -> float:
-        return self.gamma**self.last_epoch  # type: ignore[no-any-return]
+        return self.gamma**self.last_epoch
 
 
 class PolynomialLR(_Scaled):
@@ -209,7 +209,7 @@ class PolynomialLR(_Scaled):
 
     def _factor(self) -> float:
         share = min(self.total_iters, self.last_epoch) / self.total_iters
-        return (1.0 - share) ** self.power  # type: ignore[no-any-return]
+        return (1.0 - share) ** self.power
 
 
 class CosineAnnealingLR(LRScheduler):
