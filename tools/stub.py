@@ -42,7 +42,7 @@ import numpy as np
 
 from .. import autograd
 from ..autograd.graph import GraphNode
-from ..types import devices, dtypes
+from ..types import Device, Dtype, devices, dtypes
 from ..types.size import Size as Size
 from .results import MaxResult, MedianResult, MinResult, NanmedianResult
 {imports}
@@ -77,7 +77,7 @@ from typing import Any, Literal, overload
 
 from ..tensors import Tensor
 from ..tensors.results import MaxResult, MedianResult, MinResult, NanmedianResult
-from ..types import dtypes
+from ..types import Device, Dtype, dtypes
 '''
 
 MODULE = '''"""The type stub of `{name}`, made by `python -m tools.generate`; do not edit."""
@@ -94,13 +94,14 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from .tensors.results import MaxResult, MedianResult, MinResult, NanmedianResult
-from .types import dtypes
+from .types import Device, Dtype, dtypes
 '''
 
 # What an annotation may name in a stub. Other names become Any, but for named tuples and classes of drivers.
 _KNOWN = {
     *("Tensor", "Any", "bool", "int", "float", "str", "complex", "None", "Size", "GraphNode", "Sequence", "Callable"),
     *("tuple", "list", "dict", "np", "devices", "dtypes", "autograd", "device", "dtype", "Iterator", "type", "object"),
+    *("Device", "Dtype"),
 }
 _DIM = "int | Sequence[int] | None"
 # method names that hide builtins in the class body: annotations after them would mean the method
@@ -114,7 +115,7 @@ _LEFT_OUT = {
 _OF_MODULES = (
     "from collections.abc import Sequence",
     "from typing import Any",
-    "from tritensor.types import dtypes",
+    "from tritensor.types import Device, Dtype, dtypes",
     "from tritensor.types.devices import device",
     "from tritensor.types.dtypes import dtype",
     "from tritensor.tensors import Tensor",

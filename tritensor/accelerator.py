@@ -51,7 +51,7 @@ def current_device_index() -> int:
     return cuda.current_device()
 
 
-def set_device_index(device: Any) -> None:
+def set_device_index(device: Device) -> None:
     """Make a device, its name or its index the current one.
 
     Raises:
@@ -61,7 +61,7 @@ def set_device_index(device: Any) -> None:
     cuda.set_device(device)
 
 
-def current_stream(device: Any = None) -> Any:
+def current_stream(device: Device | str | int | None = None) -> Any:
     """The current stream of a device.
 
     Raises:
@@ -71,7 +71,7 @@ def current_stream(device: Any = None) -> Any:
     return cuda.current_stream(device)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device | str | int | None = None) -> None:
     """Wait until a device has done its work.
 
     Raises:

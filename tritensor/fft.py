@@ -19,7 +19,7 @@ from .operators.autocasting import casting
 from .operators.outputs import MADE, Into, takes_out
 from .operators.rules import is_half
 from .tensors import Tensor
-from .types import layout
+from .types import Device, Dtype, layout
 from .types.dtypes import FLOATING, get_default_dtype
 
 __all__ = [
@@ -227,7 +227,9 @@ ihfft, ihfft2, ihfftn = (_declare("ihfft", ending) for ending in ("", "2", "n"))
 
 
 @takes_out(MADE)
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False
+) -> Tensor:
     """The frequencies of the `n` numbers that `fft` gives, in cycles per unit of the sample distance `d`.
 
     >>> import tritensor as torch
@@ -240,7 +242,9 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, re
 
 
 @takes_out(MADE)
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def rfftfreq(
+    n: int, d: float = 1.0, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False
+) -> Tensor:
     """The frequencies of the `n // 2 + 1` numbers that `rfft` gives for `n`; see `fftfreq`."""
     places = arange(n // 2 + 1, dtype=dtype or get_default_dtype(), device=device)
     return (places * (1.0 / (n * d))).requires_grad_(bool(requires_grad))

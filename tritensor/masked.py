@@ -14,7 +14,7 @@ from . import functional
 from .errors import ArgumentError, RangeError, ShapeError, UnsupportedError, require
 from .operators import registry
 from .tensors import Tensor
-from .types import dtypes
+from .types import Dtype, dtypes
 
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean"]
 __all__ += ["median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]
@@ -83,7 +83,7 @@ def _reduction(formula: Callable[..., Any]) -> Any:
     """A reduction of some or all dimensions, from its formula for the filled input."""
 
     def made(
-        input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
+        input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
     ) -> Tensor:
         kind, x = dtypes.of_argument(dtype), _filled(formula.__name__, input, mask)
         return formula(x, _dims(dim, input.ndim), bool(keepdim), kind or input.dtype)
@@ -94,7 +94,7 @@ def _reduction(formula: Callable[..., Any]) -> Any:
 def _along(formula: Callable[..., Any]) -> Any:
     """A function along one dimension whose result has the input's shape."""
 
-    def made(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    def made(input: Tensor, dim: int, *, dtype: Dtype = None, mask: Tensor | None = None) -> Tensor:
         kind, x = dtypes.of_argument(dtype), _filled(formula.__name__, input, mask)
         return formula(x, _dims(dim, input.ndim)[0], kind or input.dtype)
 
@@ -154,7 +154,7 @@ def softmin(x: Any, dim: int, kind: Any) -> Any:
 
 
 def sum(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The sum of the elements where `mask` holds; integers add up in int64 unless a `dtype` is given.
 
@@ -167,7 +167,7 @@ def sum(
 
 
 def prod(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The product of the elements where `mask` holds; of integers in int64 unless a `dtype` is given."""
     x = _filled("prod", input, mask).to(dtypes.of_argument(dtype) or _promoted(input.dtype))
@@ -178,7 +178,7 @@ def prod(
 
 def _extreme_place(name: str) -> Any:
     def made(
-        input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
+        input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Dtype = None, mask: Tensor | None = None
     ) -> Tensor:
         found = getattr(functional, name)(_filled(name, input, mask), dim, bool(keepdim))
         return found.to(dtypes.of_argument(dtype) or input.dtype)
@@ -198,7 +198,7 @@ def _count(input: Tensor, dim: Any, keepdim: bool, mask: Any) -> Any:
 
 
 def mean(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The mean of the elements where `mask` holds; NaN where there is none.
 
@@ -217,7 +217,7 @@ def mean(
 
 
 def median(
-    input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The median along `dim` of the elements where `mask` holds, the lower one of two; NaN where there is none.
 
@@ -239,7 +239,7 @@ def norm(
     dim: Any = None,
     *,
     keepdim: bool | None = False,
-    dtype: Any = None,
+    dtype: Dtype = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The vector norm of the order `ord` of the elements where `mask` holds."""
@@ -250,7 +250,7 @@ def norm(
 
 
 def normalize(
-    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The elements where `mask` holds, 0 elsewhere, divided by their `norm` along `dim`, or by `eps` if it is less."""
     length: Any = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
@@ -261,7 +261,7 @@ def logaddexp(
     input: Tensor,
     other: Tensor,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
@@ -277,7 +277,7 @@ def var(
     *,
     correction: float | None = None,
     keepdim: bool | None = False,
-    dtype: Any = None,
+    dtype: Dtype = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The variance of the elements where `mask` holds, whose number less `correction` (1) divides the squares' sum."""
@@ -302,7 +302,7 @@ def std(
     *,
     correction: float | None = None,
     keepdim: bool | None = False,
-    dtype: Any = None,
+    dtype: Dtype = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The root of `var`."""

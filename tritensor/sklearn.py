@@ -23,7 +23,7 @@ from .functional.views.joining import cat, stack
 from .ground.locks import lock
 from .operators.generators import fork_rng, manual_seed
 from .tensors import Tensor
-from .types import devices, dtypes
+from .types import Device, Dtype, devices, dtypes
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -96,8 +96,8 @@ class _NeuralNet(BaseEstimator):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,

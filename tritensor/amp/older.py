@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import warn
 from ..types.dtypes import dtype as _dtype
 from .autocast_mode import autocast
@@ -22,7 +20,7 @@ def older(kind: str, half: _dtype) -> tuple[type[autocast], type[GradScaler]]:
     """`autocast` and `GradScaler` for a type of devices, which they do not have as their first parameter."""
 
     class Block(autocast):
-        def __init__(self, enabled: bool = True, dtype: Any = half, cache_enabled: bool = True) -> None:
+        def __init__(self, enabled: bool = True, dtype: _dtype = half, cache_enabled: bool = True) -> None:
             deprecated(kind, "autocast")
             super().__init__(kind, enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 

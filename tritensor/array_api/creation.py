@@ -16,7 +16,7 @@ from ..functional.creation import creation, exchange, ranges
 from ..functional.views import views
 from ..ground.public import PACKAGE
 from ..tensors import Tensor
-from ..types import layout
+from ..types import Device, Dtype, layout
 from .declaring import functions_of
 from .statistics import one_axis
 
@@ -63,7 +63,7 @@ def _numbers(found: Any) -> Any:
     return found.item() if isinstance(found, Tensor) and not found.ndim else found
 
 
-def _asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+def _asarray(obj: Any, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None) -> Tensor:
     obj = _numbers(obj) if isinstance(obj, (list, tuple)) else obj
     if copy and isinstance(obj, Tensor):
         return obj.to(obj.device if device is None else device, dtype, copy=True)

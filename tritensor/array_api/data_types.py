@@ -9,7 +9,7 @@ from ..errors import ArgumentError, explain
 from ..functional.creation.creation import full
 from ..ground.arguments import check_tensor
 from ..tensors import Tensor
-from ..types import devices, dtypes
+from ..types import Device, devices, dtypes
 from ..types.dtypes import dtype
 from ..types.size import MOST_DIMS
 from .arrays import kept
@@ -53,7 +53,7 @@ def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
     return [x.to(kind) if isinstance(x, Tensor) else full((), x, dtype=kind, device="cpu") for x in values]
 
 
-def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
+def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Device = None) -> Tensor:
     """The elements of `x` converted to `dtype`, on `device` or its own; `x` itself only with `copy=False`."""
     check_tensor("astype", "x", 1, x)
     return kept(x.to(x.device if device is None else device, dtype, copy=copy), (x,))
@@ -110,12 +110,12 @@ class Info:
         """The device of new tensors for which none is named."""
         return devices.resolve(None)
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, dtype]:
+    def default_dtypes(self, *, device: Device = None) -> dict[str, dtype]:
         """The dtypes of new tensors made from Python numbers, by kind; they are the same on all devices."""
         found = {"real floating": dtypes.of_scalar(0.0), "complex floating": dtypes.of_scalar(0j)}
         return {**found, "integral": dtypes.int64, "indexing": dtypes.int64}
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, dtype]:
+    def dtypes(self, *, device: Device = None, kind: Any = None) -> dict[str, dtype]:
         """The standard's dtypes by name, all or those of a kind or a tuple of kinds; the same on all devices."""
         found = {entry.name: entry for entry in dtypes.ALL if "float16" not in entry.name}
         return found if kind is None else {name: entry for name, entry in found.items() if isdtype(entry, kind)}

@@ -14,7 +14,7 @@ from ..errors import explain
 from ..functional.views.complex_views import view_as_complex, view_as_real
 from ..ground.public import PACKAGE
 from ..tensors import Tensor
-from ..types import dtypes, layout
+from ..types import Dtype, dtypes, layout
 from .declaring import functions_of
 
 _TABLE = """
@@ -64,7 +64,7 @@ def _reduced(name: str, x: Tensor, axis: Any = None, keepdims: bool = False, **o
     return found.reshape(kept) if keepdims else found
 
 
-def _sum_dtype(x: Tensor, dtype: Any) -> Any:
+def _sum_dtype(x: Tensor, dtype: Dtype) -> Any:
     if dtype is not None or x.dtype.category != dtypes.INTEGER:
         return dtype
     return dtypes.int64 if x.dtype.is_signed else dtypes.uint64
@@ -78,7 +78,7 @@ def one_axis(name: str, x: Tensor, axis: int | None) -> int:
 
 
 def _running(name: str, first: int) -> Callable[..., Tensor]:
-    def call(x: Tensor, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    def call(x: Tensor, *, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False) -> Tensor:
         along = one_axis(name, x, axis)
         found = getattr(functional, name)(x, along, dtype=_sum_dtype(x, dtype))
         if not include_initial:

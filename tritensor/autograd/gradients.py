@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .tape import _FREED, Gradient, Node, Slot, inside_package, next_age, record
 __all__ = ["OperatorGradient", "Underived", "Unmoved", "attach", "called", "constant_in", "no_derivative"]
 __all__ += ["is_written", "not_by", "underived", "unknown", "unmoved"]
 
+Made = TypeVar("Made", bound=Any)
 ndarray = np.ndarray
 _getframe = sys._getframe
 
@@ -283,7 +284,7 @@ class Unmoved(Gradient):
         return [gradient.new_zeros(shape, dtype=dtype) for shape, dtype in self.shapes]
 
 
-def unmoved(name: str, result: Any, *inputs: Any) -> Any:
+def unmoved(name: str, result: Made, *inputs: Any) -> Made:
     """`result`, of which the derivatives are 0 although it was computed from the inputs; `name` is that of its node."""
     needing = [x for x in inputs if recording.enabled and getattr(x, "_needs", False)]
     if needing:
@@ -294,7 +295,7 @@ def unmoved(name: str, result: Any, *inputs: Any) -> Any:
 NOT_IMPLEMENTED = "torch::autograd::NotImplemented"
 
 
-def underived(function: str, result: Any, *inputs: Any, name: str = NOT_IMPLEMENTED) -> Any:
+def underived(function: str, result: Made, *inputs: Any, name: str = NOT_IMPLEMENTED) -> Made:
     """`result`, of a function that has no derivative by any of its inputs: a backward pass through it raises.
 
     Args:
@@ -349,7 +350,7 @@ def constant_in(function: str, **arguments: Any) -> None:
             raise not_by(function, name)
 
 
-def called(name: str, result: Any) -> Any:
+def called(name: str, result: Made) -> Made:
     """`result`, whose node gets PyTorch's name for the function that was called instead of the last operator's."""
     node = result._node.node if result._node.__class__ is Slot else result._node
     if node.__class__ is Node:

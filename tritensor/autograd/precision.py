@@ -10,10 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from ..ground.locks import lock
 from ..types import dtypes
+
+Made = TypeVar("Made")
 
 
 class _Casts:
@@ -51,7 +53,7 @@ def turn(types: frozenset[str]) -> None:
     state.types = types
 
 
-def without_casts(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def without_casts(function: Callable[..., Made], *args: Any, **named: Any) -> Made:
     """Call a function, of which no operator casts unless it turns autocast on itself."""
     before, state.types = state.types, frozenset()
     try:

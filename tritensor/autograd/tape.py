@@ -24,6 +24,7 @@ from typing import Any
 from numpy import ndarray
 
 from ..errors import AutogradError, explain
+from ..types import Dtype
 from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
 from .mode import PASS_MODES, PassMode, recording
 from .precision import casts, state, without_casts
@@ -455,7 +456,7 @@ def _run_hooks(node: Node, gradient: Any) -> Any:
     return gradient
 
 
-def _fit(gradient: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _fit(gradient: Any, shape: tuple[int, ...], dtype: Dtype) -> Any:
     """Reduce a gradient to its input's shape (by a sum over broadcast dimensions) and dtype."""
     if gradient.shape != shape:
         gradient = gradient.sum_to_size(shape)

@@ -14,7 +14,7 @@ from ..drivers.refusals import NO_WAITING, refuse
 from ..errors import ArgumentError
 from ..operators.generators import Generator, generator_of
 from ..tensors import Tensor
-from ..types import devices
+from ..types import Device, devices
 from ..types.devices import ordinal
 
 __all__ = ["can_device_access_peer", "current_device", "current_stream", "default_stream", "device", "device_count"]
@@ -49,7 +49,7 @@ def current_device() -> int:
     return devices.current_index()
 
 
-def set_device(device: Any) -> None:
+def set_device(device: Device) -> None:
     """Make a device the current one in this thread, which "cuda" then means; a negative number changes nothing.
 
     Raises:
@@ -71,7 +71,7 @@ class device:
         DeviceError: no such device, when the block is entered.
     """
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Device) -> None:
         self._device = None if isinstance(device, int) and device < 0 else device
 
     def __enter__(self) -> device:
@@ -96,17 +96,17 @@ class _Blocks(threading.local):
 _blocks = _Blocks()
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: Device = None) -> str:
     """The name of a device (the current one unless given); that of a simulated device contains the word."""
     return require().name(ordinal(device))
 
 
-def get_device_capability(device: Any = None) -> tuple[int, int]:
+def get_device_capability(device: Device = None) -> tuple[int, int]:
     """The compute capability of a device (the current one unless given), as in (9, 0)."""
     return require().capability(ordinal(device))
 
 
-def get_device_properties(device: Any = None) -> DeviceProperties:
+def get_device_properties(device: Device = None) -> DeviceProperties:
     """Name, capability, memory, multiprocessors and more of a device (the current one unless given)."""
     return require().properties(ordinal(device))
 
@@ -116,7 +116,7 @@ def is_bf16_supported() -> bool:
     return get_device_capability() >= (8, 0)
 
 
-def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+def can_device_access_peer(device: Device, peer_device: Any) -> bool:
     """True if a device can read another's memory directly; copies between the two then skip the host.
 
     >>> import tritensor.cuda
@@ -133,7 +133,7 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 # -- streams
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device = None) -> None:
     """Wait on the host for all work on a device (the current one unless given)."""
     driver, index = require(), ordinal(device)
     for capture in list(driver.captures.values()):
@@ -143,13 +143,13 @@ def synchronize(device: Any = None) -> None:
     driver.synchronize(index)
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Device = None) -> Stream:
     """The stream that receives this thread's work on a device (the current one unless given)."""
     driver = require()
     return driver.current_stream(driver.check(ordinal(device)))
 
 
-def default_stream(device: Any = None) -> Stream:
+def default_stream(device: Device = None) -> Stream:
     """The stream of a device (the current one unless given) that is current until another is made current."""
     return require().default_stream(ordinal(device))
 
@@ -187,48 +187,48 @@ def stream(stream: Stream | None) -> Iterator[Stream | None]:
 # -- memory
 
 
-def _heap(device: Any) -> Heap | None:
+def _heap(device: Device) -> Heap | None:
     driver = active()
     return None if driver is None else driver.heap(ordinal(device))
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
+def mem_get_info(device: Device = None) -> tuple[int, int]:
     """Free and total bytes of a device (the current one unless given); memory of all processes counts as used."""
     return require().memory_info(ordinal(device))
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: Device = None) -> int:
     """Bytes of the blocks that live tensors use on a device; 0 without a driver."""
     heap = _heap(device)
     return 0 if heap is None else heap.allocated
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: Device = None) -> int:
     """The peak of `memory_allocated` since the start or `reset_peak_memory_stats`; 0 without a driver."""
     heap = _heap(device)
     return 0 if heap is None else heap.peak
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: Device = None) -> int:
     """Bytes allocated from a device, in use or cached; 0 without a driver."""
     heap = _heap(device)
     return 0 if heap is None else heap.reserved
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device: Device = None) -> int:
     """The peak of `memory_reserved` since the start or `reset_peak_memory_stats`; 0 without a driver."""
     heap = _heap(device)
     return 0 if heap is None else heap.peak_reserved
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: Device = None) -> None:
     """Reset the peaks to the present values; does nothing without a driver."""
     heap = _heap(device)
     if heap is not None:
         heap.peak, heap.peak_reserved = heap.allocated, heap.reserved
 
 
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+def set_per_process_memory_fraction(fraction: float, device: Device = None) -> None:
     """Limit this process to a part of a device's memory, so that other processes can use the rest.
 
     >>> import tritensor as torch
@@ -250,18 +250,18 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     require().heap(ordinal(device)).fraction = fraction
 
 
-def get_per_process_memory_fraction(device: Any = None) -> float:
+def get_per_process_memory_fraction(device: Device = None) -> float:
     """The fraction that `set_per_process_memory_fraction` set for a device; 1.0 by default."""
     return require().heap(ordinal(device)).fraction
 
 
-def memory_stats(device: Any = None) -> dict[str, int]:
+def memory_stats(device: Device = None) -> dict[str, int]:
     """The allocator's counters: bytes in use and reserved, now and at most; live buffers; requests to the driver."""
     heap = _heap(device)
     return {} if heap is None else heap.stats()
 
 
-def memory_summary(device: Any = None) -> str:
+def memory_summary(device: Device = None) -> str:
     """The counters and the largest live tensors of a device, for reading.
 
     >>> import tritensor.cuda
@@ -298,7 +298,7 @@ def empty_cache() -> None:
 # -- random numbers
 
 
-def _generator(device: Any) -> Generator:
+def _generator(device: Device) -> Generator:
     return generator_of(devices.cuda(ordinal(device)))
 
 
@@ -328,12 +328,12 @@ def initial_seed() -> int:
     return generator_of(devices.cuda(devices.current_index())).initial_seed()
 
 
-def get_rng_state(device: Any = None) -> Tensor:
+def get_rng_state(device: Device = None) -> Tensor:
     """The state of a device's default generator (the current device's unless given), on the CPU."""
     return _generator(device).get_state()
 
 
-def set_rng_state(new_state: Tensor, device: Any = None) -> None:
+def set_rng_state(new_state: Tensor, device: Device = None) -> None:
     """Put a device's default generator into a state that `get_rng_state` returned."""
     _generator(device).set_state(new_state)
 

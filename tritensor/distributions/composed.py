@@ -28,7 +28,7 @@ class Independent(Distribution):
     """The last dimensions of a distribution's batch as one event."""
 
     def __init__(
-        self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ) -> None:
         shape, count = base_distribution.batch_shape, reinterpreted_batch_ndims
         if count > len(shape):
@@ -74,7 +74,7 @@ class Independent(Distribution):
 class TransformedDistribution(Distribution):
     """Samples of a distribution, transformed."""
 
-    def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
         given = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(given, list):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
@@ -255,7 +255,7 @@ class MixtureSameFamily(Distribution):
     """A mixture: a component, drawn by a Categorical, of the last dimension of another distribution's batch."""
 
     def __init__(
-        self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             words = " The Mixture distribution needs to be an  instance of torch.distributions.Categorical"

@@ -24,7 +24,7 @@ def stated(formula: str, compute: Any) -> Any:
     return property(compute, doc=formula)
 
 
-class lazy(cached_property[Any]):
+class lazy(cached_property[Tensor]):
     """A property that is computed when it is first read, always with recording on, and then is a plain attribute.
 
     `sample` reads it without recording, and gradients flow through it later. In inference mode and under autocast it is

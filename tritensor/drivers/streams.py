@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentError, DeviceError
-from ..types import devices
+from ..types import Device, devices
 from . import ledger
 from .allocator import Arena
 from .protocol import AbstractDriver
@@ -41,7 +41,7 @@ class Stream:
     handle: Any  # the driver's queue; with the CUDA driver a cuda.core.Stream
     priority: int
 
-    def __init__(self, device: Any = None, priority: int = 0) -> None:
+    def __init__(self, device: Device = None, priority: int = 0) -> None:
         driver = _in_use()
         index = driver.check(devices.ordinal(device))
         self._attach(driver, index, driver.open_queue(index, priority), priority)

@@ -173,10 +173,10 @@ def factored(name: str, checked: str, A: Tensor, pivot: bool) -> tuple[Tensor, T
     require(A.ndim > 1, ShapeError, words, name, list(A.shape))
     words = "linalg.lu_factor: LU without pivoting is not implemented on the CPU, nor for tensors of a device"
     require(pivot, ShapeError, words)
-    found = decompositions.lu(A)
+    LU, pivots, info = decompositions.lu(A)
     if checked:
-        check_info(checked, found[2], _SINGULAR)
-    return found
+        check_info(checked, info, _SINGULAR)
+    return LU, pivots, info
 
 
 @_listed
@@ -259,10 +259,10 @@ def _from_factors(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bo
 
 def _symmetric(checked: str, input: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
     check_matrices("torch.linalg.ldl_factor_ex", input)
-    found = decompositions.ldl(input, hermitian=hermitian)
+    LD, pivots, info = decompositions.ldl(input, hermitian=hermitian)
     if checked:
-        check_info(checked, found[2], "D[{0},{0}] is zero, so that the matrix is singular.")
-    return found
+        check_info(checked, info, "D[{0},{0}] is zero, so that the matrix is singular.")
+    return LD, pivots, info
 
 
 @_listed

@@ -13,6 +13,7 @@ from ..ground.public import public
 from ..kernels.reduction.functions import Dim
 from ..operators.outputs import takes_out
 from ..tensors import Tensor
+from ..types import Dtype
 from . import solvers
 from .matrices import check_matrices
 
@@ -24,7 +25,7 @@ _older = public(functional=False, out=takes_out())
 
 
 @_listed_in_float32
-def vector_norm(x: Tensor, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def vector_norm(x: Tensor, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Dtype = None) -> Tensor:
     """The norms of all elements as one vector, or of the vectors along `dim`: the ord-th root of sum(|x| ** ord).
 
     Args:
@@ -46,7 +47,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dim = None, keepdim: bool = Fals
 
 @_listed_in_float32
 def matrix_norm(
-    A: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+    A: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Dtype = None
 ) -> Tensor:
     """The norms of the matrices along two dimensions.
 
@@ -69,7 +70,7 @@ def matrix_norm(
 
 @_listed
 def norm(
-    A: Tensor, ord: float | str | None = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    A: Tensor, ord: float | str | None = None, dim: Any = None, keepdim: bool = False, *, dtype: Dtype = None
 ) -> Tensor:
     """`matrix_norm` of an `ord` and a matrix, or along two dimensions; else `vector_norm`, of all elements or along
     one dimension."""

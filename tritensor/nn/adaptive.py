@@ -14,7 +14,7 @@ from ..functional.rowwise.chunked_cross_entropy import linear_cross_entropy, row
 from ..functional.rowwise.softmax import log_softmax
 from ..functional.views.joining import cat
 from ..tensors import Tensor
-from ..types import dtypes
+from ..types import Device, Dtype, dtypes
 from .containers import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
@@ -92,8 +92,8 @@ class LinearCrossEntropyLoss(Module):
         *,
         out_features: tuple[int, ...] = (),
         bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
         reduction: str = "mean",
         weight: Tensor | None = None,
         ignore_index: int | None = None,
@@ -159,8 +159,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
@@ -181,7 +181,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.div_value, self.head_bias, self.shortlist_size = div_value, head_bias, cutoffs[0]
         self.n_clusters = len(cutoffs)
         self.head_size = self.shortlist_size + self.n_clusters
-        made = {"device": device, "dtype": dtype}
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
         self.head = Linear(in_features, self.head_size, bias=head_bias, **made)
         self.tail = ModuleList()
         for number, (low, high) in enumerate(pairwise(self.cutoffs), 1):

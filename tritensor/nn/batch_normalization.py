@@ -9,6 +9,7 @@ from .. import functional as F
 from ..errors import warn
 from ..functional.creation.creation import ones, tensor, zeros
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from ..types.dtypes import int64
 from .layer import OfRank, add_parameters, one_and_zero
 from .module import Module
@@ -41,8 +42,8 @@ class _NormBase(OfRank, Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -167,8 +168,8 @@ class _InstanceNorm(_NormBase):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
         *,
         bias: bool = True,
     ) -> None:

@@ -9,7 +9,7 @@ from ..autograd.mode import no_grad
 from ..errors import explain, warn
 from ..functional.views.transfer import parse_to
 from ..tensors import Tensor
-from ..types import formats
+from ..types import Device, Dtype, formats
 from ..types.devices import resolve
 from .tree import ModuleTree
 
@@ -18,7 +18,7 @@ Change = Callable[[Tensor], Tensor]
 
 def parse(
     args: tuple[Any, ...],
-    device: Any = None,
+    device: Device = None,
     dtype: Any = None,
     non_blocking: bool = False,
     tensor: Tensor | None = None,
@@ -37,7 +37,7 @@ def parse(
     return device if device is None else resolve(device), dtype, flags[0] if flags else non_blocking, memory_format
 
 
-def converter(device: Any, dtype: Any, non_blocking: bool = False, memory_format: Any = None) -> Change:
+def converter(device: Device, dtype: Dtype, non_blocking: bool = False, memory_format: Any = None) -> Change:
     """The function that converts one tensor; integers and booleans are moved and keep their dtype.
 
     Only tensors of four and five dimensions get the memory format.
@@ -123,7 +123,7 @@ def tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) ->
             yield from tensors_in(entry, f"{path}[{key!r}]", modules, depth - 1)
 
 
-def warn_unregistered(root: Any, device: Any, dtype: Any) -> None:
+def warn_unregistered(root: Any, device: Device, dtype: Dtype) -> None:
     """Warn about tensors of `root` that `change` would convert if they were registered."""
     left = []
     for path, tensor in unregistered(root):

@@ -11,6 +11,7 @@ from ..errors import ShapeError, require
 from ..functional.window.convolution import convolve, convolve_transposed
 from ..kernels.window.geometry import same_padding, transposed_size
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from . import init
 from .layer import OfRank, add_parameters
 from .lazy import LazyLayer, without_size
@@ -46,8 +47,8 @@ class _Convolution(OfRank, Module):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         if groups <= 0:
@@ -136,8 +137,8 @@ class _Transposed(_Convolution):
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         rest = dilation, groups, bias, padding_mode, device, dtype
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, *rest)

@@ -9,6 +9,7 @@ from ..autograd.mode import no_grad
 from ..errors import require
 from ..functional.creation.creation import empty
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from . import init
 from .module import Module
 from .parameter import Parameter
@@ -25,7 +26,7 @@ class _Table(Module):
     _options: tuple[tuple[str, Any], ...] = ("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False)
 
     def _set(
-        self, weight: Tensor | None, padding_idx: int | None, name: str, freeze: bool, device: Any, dtype: Any
+        self, weight: Tensor | None, padding_idx: int | None, name: str, freeze: bool, device: Device, dtype: Dtype
     ) -> None:
         rows, columns = self.num_embeddings, self.embedding_dim
         if padding_idx is not None:
@@ -89,8 +90,8 @@ class Embedding(_Table):
         sparse: bool = False,
         _weight: Tensor | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
@@ -154,8 +155,8 @@ class EmbeddingBag(_Table):
         _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim

@@ -10,6 +10,7 @@ from ..functional.creation.creation import empty
 from ..ground.composing import compose
 from ..ground.public import FUNCTIONAL, PACKAGE
 from ..tensors import Tensor  # noqa: F401 - what the annotations of `forward` name
+from ..types import Device, Dtype
 from . import init
 from .module import Module
 from .parameter import Parameter
@@ -18,7 +19,7 @@ Kind = TypeVar("Kind", bound="Layer")
 _Parameter = inspect.Parameter
 
 
-def add_parameters(module: Module, device: Any, dtype: Any, **shapes: tuple[int, ...] | None) -> None:
+def add_parameters(module: Module, device: Device, dtype: Dtype, **shapes: tuple[int, ...] | None) -> None:
     """Register parameters of these shapes, whose elements are not defined, and None for those without a shape."""
     for name, shape in shapes.items():
         made = None if shape is None else Parameter(empty(shape, device=device, dtype=dtype))

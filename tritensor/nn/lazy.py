@@ -11,6 +11,7 @@ from ..errors import ShapeError, explain
 from ..functional.creation.creation import empty
 from ..ground.composing import compose
 from ..tensors import Tensor, blank, wrap
+from ..types import Device, Dtype
 from .parameter import Buffer, Parameter
 
 __all__ = ["UninitializedBuffer", "UninitializedParameter"]
@@ -54,7 +55,7 @@ class Uninitialized:
     def data(self, value: Tensor) -> None:
         _slot.__set__(self, value._data)
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(self, shape: Any, device: Device = None, dtype: Dtype = None) -> None:
         """Become an ordinary parameter or buffer of a shape, whose elements are not defined.
 
         Args:
@@ -113,7 +114,7 @@ class UninitializedParameter(Uninitialized, Parameter):
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
+    def __new__(cls, requires_grad: bool = True, device: Device = None, dtype: Dtype = None) -> UninitializedParameter:
         """Without elements; `materialize` gives it a shape."""
         made: UninitializedParameter = blank(cls, empty(0, device=device, dtype=dtype)._data)
         made._needs = requires_grad
@@ -124,7 +125,7 @@ class UninitializedBuffer(Uninitialized, Buffer):
     """A buffer of a lazy module before its first call: without elements and shape."""
 
     def __new__(
-        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+        cls, requires_grad: bool = False, device: Device = None, dtype: Dtype = None, persistent: bool = True
     ) -> UninitializedBuffer:
         """Without elements; `materialize` gives it a shape."""
         made: UninitializedBuffer = blank(cls, empty(0, device=device, dtype=dtype)._data)

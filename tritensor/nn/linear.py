@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import functional as F
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from . import init
 from .layer import add_parameters
 from .lazy import LazyLayer, without_size
@@ -41,7 +42,7 @@ class Linear(Module):
     bias: Parameter | Any  # or None
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self, in_features: int, out_features: int, bias: bool = True, device: Device = None, dtype: Dtype = None
     ) -> None:
         super().__init__()
         self.in_features = in_features
@@ -89,8 +90,8 @@ class Bilinear(Module):
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from ..ground.arguments import check_flag
 from ..tensors import Tensor
-from ..types import devices
+from ..types import Device, Dtype, devices
 from ..utils.hooks import RemovableHandle
 from . import conversion
 from .hooks import call_with_hooks, register
@@ -241,12 +241,12 @@ class Module(ModuleTree):
         """
         return self._convert(*conversion.parse(args, **kwargs))
 
-    def _convert(self, device: Any, dtype: Any, non_blocking: bool, memory_format: Any) -> Self:
+    def _convert(self, device: Device, dtype: Dtype, non_blocking: bool, memory_format: Any) -> Self:
         self._apply(conversion.converter(device, dtype, non_blocking, memory_format))
         conversion.warn_unregistered(self, device, dtype)
         return self
 
-    def cuda(self, device: Any = None) -> Self:
+    def cuda(self, device: Device = None) -> Self:
         """Move the module to a CUDA device, the current one unless another is named."""
         return self._convert(*conversion.parse((devices.device("cuda", devices.ordinal(device)),)))
 

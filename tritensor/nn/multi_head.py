@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import explain
 from ..functional.attention.multi_head import multi_head_attention_forward
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from . import init
 from .layer import Layer, add_parameters, declared
 from .linear import Linear
@@ -62,7 +63,7 @@ class MultiheadAttention(Layer):
     dtype: Any = None
     _init_only = ("bias", "add_bias_kv", "device", "dtype")
 
-    def _prepare(self, bias: bool, add_bias_kv: bool, device: Any, dtype: Any) -> None:
+    def _prepare(self, bias: bool, add_bias_kv: bool, device: Device, dtype: Dtype) -> None:
         size, heads = self.embed_dim, self.num_heads
         if size <= 0 or heads <= 0:
             raise ValueError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import functional as F
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from .layer import Layer, add_parameters, declared, one_and_zero
 from .module import Module
 from .parameter import Parameter
@@ -25,7 +26,7 @@ class _RowNorm(Module):
         """Store the options, and make the parameters that are wanted."""
         self.normalized_shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.eps, self.elementwise_affine = eps, affine
-        made = {name: self.normalized_shape if each else None for name, each in wanted.items()}
+        made: dict[str, Any] = {name: self.normalized_shape if each else None for name, each in wanted.items()}
         add_parameters(self, *place, **made)
         self.reset_parameters()
 
@@ -57,8 +58,8 @@ class LayerNorm(_RowNorm):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
@@ -86,8 +87,8 @@ class RMSNorm(_RowNorm):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         self._set_up(normalized_shape, eps, elementwise_affine, (device, dtype), weight=elementwise_affine)
@@ -123,8 +124,8 @@ class GroupNorm(Module):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
         *,
         bias: bool = True,
     ) -> None:

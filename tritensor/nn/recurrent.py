@@ -12,6 +12,7 @@ from ..errors import ShapeError, require, warn
 from ..functional.creation.creation import zeros
 from ..ground.public import PACKAGE
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from . import init
 from .layer import add_parameters
 from .module import Module
@@ -52,8 +53,8 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
@@ -270,7 +271,7 @@ class RNNCellBase(Module):
     weight_hh: Parameter
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Device = None, dtype: Dtype = None
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
@@ -326,8 +327,8 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
@@ -342,7 +343,7 @@ class _GatedCell(RNNCellBase):
     _chunks = 0
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Device = None, dtype: Dtype = None
     ) -> None:
         super().__init__(input_size, hidden_size, bias, self._chunks, device, dtype)
 

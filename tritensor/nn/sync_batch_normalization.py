@@ -13,6 +13,7 @@ from ..kernels.rowwise.channel_norm import move_average, normalize_channels
 from ..operators.function import Function
 from ..operators.rules import compute_dtype
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from ..types.dtypes import float64
 from .batch_normalization import _BatchNorm
 from .module import Module
@@ -112,8 +113,8 @@ class SyncBatchNorm(_BatchNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         process_group: Any = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
         *,
         bias: bool = True,
     ) -> None:

@@ -12,6 +12,7 @@ from ..errors import ShapeError, explain, require, warn
 from ..functional.attention.multi_head import additive_mask
 from ..functional.creation.creation import full
 from ..tensors import Tensor
+from ..types import Device, Dtype
 from . import init
 from .activation import GELU, ReLU
 from .containers import ModuleList
@@ -50,8 +51,8 @@ class _Layer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         place: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
@@ -321,8 +322,8 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__()
         options: Any = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
@@ -378,6 +379,6 @@ class Transformer(Module):
         return self.decoder(tgt, memory, **masks, **hints)
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Device = None, dtype: Dtype = None) -> Tensor:
         """The causal mask: zeros, and -inf above the diagonal."""
         return F.triu(full((sz, sz), float("-inf"), device=device, dtype=dtype), 1)

@@ -18,7 +18,7 @@ from ..ground.public import public, publish
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray, form_of_new
 from ..tensors import Tensor, wrap
-from ..types import devices, dtypes
+from ..types import Device, devices, dtypes
 
 
 @public(functional=False)
@@ -33,7 +33,7 @@ class Generator:
 
     __module__ = "tritensor"
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: Device = "cpu") -> None:
         self._device = devices.resolve(device)
         self._seed, self._offset = FIRST_SEED, 0
         self._lock = lock()

@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -152,13 +152,13 @@ class Operator:
 
     # ---- declaration ------------------------------------------------------------------------------------------
 
-    def kernel(self, body: Callable[..., Any]) -> Operator:
+    def kernel(self, body: Callable[..., Any]) -> Self:
         """Declare the Triton body; the family defines its parameters and results."""
         body.__name__ = body.__qualname__ = self.name
         self.body = body
         return self
 
-    def gradient(self, function: Callable[..., Any], on_device: Callable[..., Any] | None = None) -> Operator:
+    def gradient(self, function: Callable[..., Any], on_device: Callable[..., Any] | None = None) -> Self:
         """Declare the gradient of a one-input operator, or of all inputs at once (a tuple, None where there is none).
 
         The first parameter is the gradient of the first output; the others name inputs, outputs, metadata, `needs`
@@ -172,7 +172,7 @@ class Operator:
             self.joint_gradient = function
         return self
 
-    def gradients(self, **functions: Callable[..., Any]) -> Operator:
+    def gradients(self, **functions: Callable[..., Any]) -> Self:
         """Declare the gradient of each input separately, so that only what is needed is computed and saved."""
         self.gradients_of.update(functions)
         return self
@@ -245,7 +245,7 @@ class Operator:
 
     # ---- running ----------------------------------------------------------------------------------------------
 
-    def __call__(self, *inputs: Any, **metadata: Any) -> Any:
+    def __call__(self, *inputs: Any, **metadata: Any) -> Tensor:
         """Run the operator on tensors (and Python numbers); see the module for the stages."""
         if casts.on and self.listed:
             given = cast(self.autocast, *inputs, *metadata.values())
@@ -254,7 +254,7 @@ class Operator:
         key = key_of(self, inputs, metadata, values) if self.repeatable else None
         return self.call(key, values, inputs, metadata)
 
-    def call_one(self, input: Any, more: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
+    def call_one(self, input: Any, more: tuple[Any, ...], metadata: dict[str, Any]) -> Tensor:
         """Run an operator of one input, with a key of fewer steps than `key_of` takes.
 
         Args:

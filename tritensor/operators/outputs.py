@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ..types import dtypes, formats, layout
 from .copying import copy_into
 from .inplace import check_writable, write
 
+Made = TypeVar("Made")
 _RESIZED = (
     "An output with one or more elements was resized since it had shape {had}, which does not match the required "
     "output shape {needed}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
@@ -104,12 +105,12 @@ def with_out(call: Any, function: Any) -> Any:
 
 
 def into(
-    function: Callable[..., Any],
+    function: Callable[..., Made],
     rule: Into | Callable[..., Into],
     out: Any,
     args: tuple[Any, ...],
     named: dict[str, Any],
-) -> Any:
+) -> Made:
     """Call a function and write its results into `out`, a tensor, or a tuple of them for several results.
 
     Raises:
@@ -149,7 +150,10 @@ def into(
         _store(rule, target, value)
     if requires_grad:
         out.requires_grad_()
-    return type(result)(*targets) if hasattr(result, "_fields") else tuple(targets) if len(targets) > 1 else targets[0]
+    made: Any = (
+        type(result)(*targets) if hasattr(result, "_fields") else tuple(targets) if len(targets) > 1 else targets[0]
+    )
+    return made
 
 
 def _no_gradient(name: str, tensor: Tensor) -> AutogradError:

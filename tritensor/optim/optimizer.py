@@ -18,6 +18,7 @@ from ..kernels.optimizer.steps import aligned_zeros
 from ..nn.module import clear_gradient
 from ..nn.tree import typename
 from ..tensors import Tensor, wrap
+from ..types import Device
 from ..types.devices import resolve
 from ..utils.hooks import RemovableHandle
 
@@ -237,7 +238,7 @@ class Optimizer:
         state.update(moved)
         return state
 
-    def to(self, device: Any) -> Optimizer:
+    def to(self, device: Device) -> Optimizer:
         """Move all state tensors to a device, as before moving the model there. Step counts stay where they are.
 
         Not needed after a model was moved: state follows its parameter at the next step by itself.

@@ -23,6 +23,7 @@ from ..kernels.optimizer.steps import Large, Step
 from ..kernels.optimizer.words import ARRAYS, TENSORS, spoken
 from ..memory.array import DeviceArray
 from ..tensors import Tensor, wrap
+from ..types import Device
 from ..types.dtypes import float32
 from .optimizer import Optimizer, new_state, no_numbers
 
@@ -426,7 +427,7 @@ def _count(state: dict[str, Any], name: str) -> float:
     return value
 
 
-def _counter_on(device: Any, state: dict[str, Any], name: str) -> Tensor:
+def _counter_on(device: Device, state: dict[str, Any], name: str) -> Tensor:
     """What is counted in a parameter's state, moved to a device as one float32."""
     counter = state[name]
     data = counter._data if counter.__class__ is Tensor else None

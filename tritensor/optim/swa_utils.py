@@ -18,6 +18,7 @@ from ..kernels.optimizer.multi_tensor import Tables
 from ..nn.batch_normalization import _BatchNorm
 from ..nn.module import Module
 from ..tensors import Tensor
+from ..types import Device
 from ..types.dtypes import int64
 from .lr_scheduler.base import LRScheduler, each_group
 from .optimizer import Optimizer
@@ -129,7 +130,7 @@ class AveragedModel(Module):
     def __init__(
         self,
         model: Module,
-        device: Any = None,
+        device: Device = None,
         avg_fn: Average | None = None,
         multi_avg_fn: Averages | None = None,
         use_buffers: bool = False,
@@ -181,7 +182,7 @@ class AveragedModel(Module):
 
 
 @no_grad()
-def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: Device = None) -> None:
     """Compute the running statistics of a model's batch normalizations anew, from one pass over its data.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import drivers
 from ..errors import ArgumentError, TritensorError
-from ..types import devices
+from ..types import Device, devices
 from .builder import StorageRecord
 from .malformed import CallersError, Malformed
 
@@ -34,11 +34,11 @@ class StorageHandle:
         """The storage, to be read to the CPU."""
         return self.to("cpu")
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> StorageHandle:
+    def cuda(self, device: Device = None, non_blocking: bool = False) -> StorageHandle:
         """The storage, to be read to a CUDA device (the current one if none is named)."""
         return self.to("cuda" if device is None else device)
 
-    def to(self, device: Any, non_blocking: bool = False) -> StorageHandle:
+    def to(self, device: Device, non_blocking: bool = False) -> StorageHandle:
         """The storage, to be read to `device`."""
         return StorageHandle(self._nbytes, check_place(str(devices.device(device))))
 

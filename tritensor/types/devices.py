@@ -150,6 +150,7 @@ def set_default_device(device: Any) -> None:
 
 
 _class = device
+Device = device | str | int | None  # what a caller names one by; None is the default
 
 
 def resolve(place: Any) -> device:

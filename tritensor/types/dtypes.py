@@ -145,6 +145,7 @@ def real_of(kind: dtype) -> dtype:
     return _REAL.get(kind, kind)
 
 
+Dtype = dtype | type | None  # what a caller names one by: itself, or a class of Python numbers
 _OF_PYTHON: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}
 
 

@@ -52,7 +52,7 @@ def _plain(bits: Any, number: Any) -> Type:
     )
 
 
-def _small(dtype: Any, bits: Any) -> Type:
+def _small(dtype: type, bits: type) -> Type:
     return Type(
         bits,
         np.float32,

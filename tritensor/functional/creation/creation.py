@@ -20,7 +20,7 @@ from ...memory.array import DeviceArray
 from ...operators import copy_into
 from ...operators.outputs import MADE, Into, into, takes_out, with_out
 from ...tensors import Tensor, blank, wrap
-from ...types import devices, dtypes, formats
+from ...types import Device, Dtype, devices, dtypes, formats
 from ...types.layout import check_shape
 from ...types.size import Size, check_rank
 from .exchange import of_cuda_array
@@ -136,7 +136,7 @@ def _of_large_integers(data: Any, array: np.ndarray, kind: np.dtype | None) -> n
         raise refusal(data, kind) from None
 
 
-def numpy_dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
+def numpy_dtype(dtype: Dtype, default: dtypes.dtype | None = None) -> np.dtype:
     """The NumPy dtype for a user's dtype argument; for None that of `default`, or the default floating dtype."""
     if dtype is None:
         return (default or dtypes.get_default_dtype()).numpy
@@ -221,7 +221,7 @@ def creates(
 
 @public(functional=False, guard=False)
 def tensor(
-    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+    data: Any, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A new tensor with a copy of `data`: numbers, nested sequences, NumPy arrays, tensors, columns and tables.
 
@@ -298,7 +298,7 @@ def _converted(array: np.ndarray, kind: np.dtype, data: Any = None) -> np.ndarra
 
 
 @public(functional=False, guard=False)
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Converts `data` to a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is
     returned."""
     data = of_cuda_array(data)
@@ -312,7 +312,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 @public(functional=False, guard=False)
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
+    obj: Any, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
     """Converts `obj` to a tensor, which shares memory where that is possible and no copy is asked for.
 
@@ -367,7 +367,7 @@ def _wrapped(self: Tensor, array: np.ndarray, context: Any = None, return_scalar
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 
-def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> Any:
+def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Device) -> Any:
     """The array of `full`, filled on the device itself."""
     where = devices.resolve(device)
     if where is devices.cpu:
@@ -384,7 +384,7 @@ def fill(out: DeviceArray, value: Any) -> None:
 
 
 @creates(MADE, pins=True)
-def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(*sizes: Any, size: Any = None, dtype: Dtype = None, device: Device = None) -> Tensor:
     """A tensor filled with zeros.
 
     >>> import tritensor as torch
@@ -396,14 +396,14 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) 
 
 
 @creates(MADE, pins=True)
-def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(*sizes: Any, size: Any = None, dtype: Dtype = None, device: Device = None) -> Tensor:
     """A tensor filled with ones."""
     shape = check_shape("ones", "size", sizes, size)
     return wrap(filled(shape, 1, numpy_dtype(dtype), device))
 
 
 @creates(MADE, pins=True)
-def full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full(size: Sequence[int], fill_value: Any, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """A tensor filled with `fill_value`; unless given, the dtype is the default for that kind of number.
 
     Raises:
@@ -423,8 +423,8 @@ def full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any
 def empty(
     *sizes: Any,
     size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: Dtype = None,
+    device: Device = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
     memory_format: Any = formats.contiguous_format,
@@ -443,7 +443,7 @@ def empty(
 
 
 @creates(pins=True)
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """A 0-dimensional tensor of the default dtype."""
     return full((), s, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device)
 

@@ -14,7 +14,7 @@ from ...ground.public import method, public
 from ...memory import foreign
 from ...memory.array import DeviceArray
 from ...tensors import Tensor, wrap
-from ...types import devices, dtypes
+from ...types import Device, devices, dtypes
 
 _taking = lock()  # of threads with the same capsule the second finds that it was consumed
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API; each contains those before it
@@ -76,7 +76,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 @public(functional=False)
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of another library's array, which is kept as long as it is used here.
 
     Over memory of the host that must not be written the tensor cannot be changed in place; on a device it is copied.

@@ -14,6 +14,7 @@ from ...memory.array import DeviceArray
 from ...memory.lifted import Lifted
 from ...operators import lifting
 from ...tensors import Tensor
+from ...types import Device, Dtype
 from . import creation
 from .strides import new_strides, restrided, turned
 
@@ -105,8 +106,8 @@ def full_like(
     input: Tensor,
     fill_value: Any,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: Dtype = None,
+    device: Device = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
     memory_format: Any = None,
@@ -137,14 +138,16 @@ _new(
 
 
 @method()
-def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+def new_full(
+    self: Tensor, size: Any, fill_value: Any, dtype: Dtype = None, device: Device = None, **options: Any
+) -> Tensor:
     """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
     made = creation.full(size, fill_value, **options_like("new_full", self, dtype, device), **options)
     return made if self._data.__class__ in _PLAIN else lifted_as(self, made)
 
 
 @method()
-def new_tensor(self: Tensor, data: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+def new_tensor(self: Tensor, data: Any, dtype: Dtype = None, device: Device = None, **options: Any) -> Tensor:
     """A copy of `data`, with the dtype and on the device of the tensor; options are those of `tensor`."""
     made = creation.tensor(data, **options_like("new_tensor", self, dtype, device), **options)
     return made if self._data.__class__ in _PLAIN else lifted_as(self, made)

@@ -12,7 +12,7 @@ from ...errors import AutogradError, DtypeError, ShapeError, require, warn
 from ...ground.arguments import check_tensor
 from ...ground.public import PACKAGE, method, public
 from ...tensors import Tensor, wrap
-from ...types import formats, layout
+from ...types import Device, Dtype, formats, layout
 from ...types.layout import check_shape, integers
 from ..views.parts import as_strided
 from .creation import creates, empty, finish, numpy_dtype
@@ -20,7 +20,7 @@ from .creation import creates, empty, finish, numpy_dtype
 
 @creates()
 def empty_strided(
-    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, pin_memory: bool = False
+    size: Sequence[int], stride: Sequence[int], *, dtype: Dtype = None, device: Device = None, pin_memory: bool = False
 ) -> Tensor:
     """A tensor with these strides, whose elements are whatever the memory held.
 
@@ -43,7 +43,7 @@ def empty_strided(
 
 @method()
 def new_empty_strided(
-    self: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Any = None, device: Any = None, **options: Any
+    self: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Dtype = None, device: Device = None, **options: Any
 ) -> Tensor:
     """`empty_strided` with the tensor's dtype and device unless given, and with its options."""
     kind, where = self.dtype if dtype is None else dtype, self.device if device is None else device
@@ -55,8 +55,8 @@ def empty_permuted(
     size: Sequence[int],
     physical_layout: Sequence[int],
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: Dtype = None,
+    device: Device = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor without gaps, whose dimensions lie in memory in the order `physical_layout`, the outermost first.
@@ -82,7 +82,7 @@ def empty_permuted(
 
 
 @public(functional=False)
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A vector over the memory of an object that has Python's buffer protocol.
 
     >>> import tritensor as torch

@@ -15,7 +15,7 @@ from ...kernels.random import ranges as kernels
 from ...operators.outputs import MADE
 from ...operators.rules import Number
 from ...tensors import Tensor, wrap
-from ...types import devices, dtypes
+from ...types import Device, Dtype, devices, dtypes
 from ...types.layout import integers
 from ...types.size import check_extents
 from .creation import creates, fill, filled, numpy_dtype, place
@@ -23,7 +23,7 @@ from .creation import creates, fill, filled, numpy_dtype, place
 _MISSING: Any = object()
 
 
-def _made(operator: kernels.Range, kind: np.dtype, device: Any, **numbers: Any) -> Tensor:
+def _made(operator: kernels.Range, kind: np.dtype, device: Device, **numbers: Any) -> Tensor:
     """The operator's vector, made on the requested device."""
     check_extents((numbers["steps"],), kind.itemsize, "invalid size, possible overflow?")
     where, dtype = devices.resolve(device), dtypes.of(kind)
@@ -41,7 +41,7 @@ _COUNTED = (
 
 @creates(MADE._replace(warning=_COUNTED, flat=True))
 def arange(
-    start: Any = _MISSING, end: Any = _MISSING, step: Any = 1, *, dtype: Any = None, device: Any = None
+    start: Any = _MISSING, end: Any = _MISSING, step: Any = 1, *, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     """A vector of numbers from `start` (0 when one bound is given) up to, not including, `end`.
 
@@ -94,7 +94,7 @@ def arange(
 
 
 @creates(MADE._replace(warning=_COUNTED, flat=True))
-def range(start: Any, end: Any = _MISSING, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+def range(start: Any, end: Any = _MISSING, step: Any = 1, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch.
 
     Raises:
@@ -130,7 +130,7 @@ def _bound(call: str, name: str, value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, np.dtype]:
+def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Dtype) -> tuple[Any, Any, int, np.dtype]:
     """The bounds as elements of the dtype, the number of steps, and the dtype.
 
     Raises:
@@ -159,7 +159,7 @@ def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
 
 
 @creates(MADE._replace(flat=True))
-def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None) -> Tensor:
+def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers.
 
     Raises:
@@ -170,7 +170,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
 
 
 @creates(MADE._replace(flat=True))
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`.
 
     >>> import tritensor as torch

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ArgumentError, warn
 from ...ground.public import public, publish
 from ...tensors import Tensor
-from ...types import devices, dtypes
+from ...types import Device, devices, dtypes
 from ...types.size import Size
 from .creation import empty, tensor
 
@@ -36,7 +36,7 @@ class TensorType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cuda == cls.is_cuda
 
-    def __call__(cls, *data: Any, device: Any = None) -> Tensor:
+    def __call__(cls, *data: Any, device: Device = None) -> Tensor:
         """A tensor of these elements; of these sizes, whose elements are not defined; or over the memory of a tensor.
 
         Raises:

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import DtypeError, ShapeError
 from ...ground.arguments import whole
 from ...tensors import Tensor
-from ...types import dtypes
+from ...types import Device, Dtype, dtypes
 from .creation import creates, place
 
 
@@ -83,8 +83,8 @@ def hamming_window(
     alpha: float = 0.54,
     beta: float = 0.46,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: Dtype = None,
+    device: Device = None,
 ) -> Tensor:
     """The Hamming window, alpha - beta cos(2 pi n / N); see `bartlett_window`."""
     return _made("hamming_window", window_length, periodic, dtype, device, cosines, (alpha, beta))
@@ -98,7 +98,7 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 
 @creates()
 def kaiser_window(
-    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     """The Kaiser window, I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta); see `bartlett_window`."""
     return _made("kaiser_window", window_length, periodic, dtype, device, kaiser, beta)

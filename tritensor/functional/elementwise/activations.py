@@ -337,7 +337,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _apply(dropout_operator, input, inplace, p=p, seed=seed, offset=offset)
 
 
-def _declare(function: Any, inplace: bool, package: bool = True, functional: bool = True) -> None:
+def _declare(function: Callable[..., Tensor], inplace: bool, package: bool = True, functional: bool = True) -> None:
     """PyTorch's own form of a function, without `inplace`, or that in place, with another underscore."""
 
     def call(input: Tensor, *args: Any, **named: Any) -> Tensor:

@@ -120,7 +120,7 @@ def _derivative(x: Tensor, dim: int, step: Any, order: int) -> Tensor:
         first = second = last = before = step
         middle = (_part(x, dim, 2) - _part(x, dim, None, -2)) / step / 2
 
-    def edge(places: Sequence[Tensor], d: Any, e: Any) -> Tensor:
+    def edge(places: Sequence[Tensor], d: Tensor | float, e: Tensor | float) -> Tensor:
         """At the first of the places, the distance of the other two being d and e."""
         if order == 1:
             return (places[1] - places[0]) / d
@@ -133,7 +133,7 @@ def _derivative(x: Tensor, dim: int, step: Any, order: int) -> Tensor:
     return cat([edge(begin, first, second), middle, edge(end, -last, -before)], dim)
 
 
-def _widths(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Any:
+def _widths(name: str, y: Tensor, x: Any, dx: float, dim: int) -> Tensor | float:
     """The distances of neighbouring samples."""
     if dtypes.bool_ in (y.dtype, getattr(x, "dtype", None)):
         which = "`y`" if x is None else "`x` or `y`"

@@ -7,7 +7,7 @@ operator's (`add(alpha=)`, `div(rounding_mode=)`, `clamp`) and those made of sev
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -200,6 +200,10 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, input: Any, other: Any) -> Tensor: ...
 @public(out=takes_out(Into("same", "partly")))
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Selects elements of input where `condition` is True, else of other; of a condition alone, the coordinates of its

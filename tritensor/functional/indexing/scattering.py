@@ -112,7 +112,7 @@ def scatter_reduce(
         with no_grad():
             count = input.new_full(input.shape, int(include_self))
             count = _scatter(count, dim, index, src.new_ones(src.shape), "sum").clamp_min_(1)
-        found: Any = total / count if input.dtype.category >= dtypes.FLOATING else total // count
+        found: Tensor = total / count if input.dtype.category >= dtypes.FLOATING else total // count
     else:
         found = _scatter(input, dim, index, src, reduce, include_self)
     return called("ScatterReduceBackward0", found)

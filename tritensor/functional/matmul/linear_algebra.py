@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...autograd.gradients import called, unmoved
@@ -197,7 +198,7 @@ def _linear_with_activation(input: Tensor, weight: Tensor, bias: Tensor | None, 
     return linear_operator(input, weight, bias, activation=activation)
 
 
-def fused_activation(call: str, activation: str) -> Any:
+def fused_activation(call: str, activation: str) -> Callable[..., Tensor]:
     """The operator that is named as the activation of a call.
 
     Raises:

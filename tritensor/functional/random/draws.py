@@ -27,7 +27,7 @@ from ...operators.generators import Generator, draw_from
 from ...operators.inplace import check_writable, write
 from ...operators.outputs import MADE, Into, takes_out
 from ...tensors import Tensor, wrap
-from ...types import devices, dtypes
+from ...types import Device, Dtype, devices, dtypes
 from ...types.formats import strided
 from ...types.layout import check_shape
 from ..creation import creation
@@ -65,7 +65,7 @@ def _new(operator: Any, shape: Any, name: str, generator: Any, dtype: Any, devic
 
 @creates(MADE, pins=True)
 def rand(
-    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, device: Any = None
+    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     """Random numbers, uniformly distributed in [0, 1); of a complex dtype both parts are.
 
@@ -82,7 +82,7 @@ def rand(
 
 @creates(MADE, pins=True)
 def randn(
-    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, device: Any = None
+    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     """Random numbers from the standard normal distribution, complex ones of variance 1; the errors are those of
     `rand`."""
@@ -116,8 +116,8 @@ rand_like, randn_like = _like(rand), _like(randn)
 def randint(
     *bounds: Any,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: Dtype = None,
+    device: Device = None,
     low: int | None = None,
     high: int | None = None,
     size: Any = None,
@@ -154,8 +154,8 @@ def randint_like(
     low: int,
     high: int | None = None,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: Dtype = None,
+    device: Device = None,
     requires_grad: bool = False,
     memory_format: Any = None,
     generator: Generator | None = None,
@@ -167,7 +167,7 @@ def randint_like(
 
 
 @creates(MADE, pins=True)
-def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+def randperm(n: int, *, generator: Generator | None = None, dtype: Dtype = None, device: Device = None) -> Tensor:
     """A random permutation of the integers from 0 to n - 1, made by sorting random keys of 40 bits or more on the host.
 
     >>> import tritensor as torch
@@ -209,9 +209,9 @@ def normal(
     size: Any = None,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
-    device: Any = None,
+    device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random numbers from normal distributions with these means and standard deviations: tensors, or numbers with a

@@ -17,7 +17,7 @@ from ...types import dtypes, layout
 _ORDERS = (1.0, -1.0, 2.0, -2.0, float("inf"), -float("inf"))
 
 
-def check_norm_dtype(name: str, input: Tensor, dtype: dtypes.dtype | None) -> None:
+def check_norm_dtype(name: str, input: Tensor, dtype: Any) -> None:
     """Raise unless a norm takes the tensor, and `dtype` to compute in.
 
     Raises:
@@ -51,7 +51,7 @@ def singular_values(A: Tensor) -> Tensor:
     return registry["linalg_svd"](A, full_matrices=False, compute_uv=followed(A))[1]
 
 
-def matrix_norm(A: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtypes.dtype | None) -> Tensor:
+def matrix_norm(A: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     """The norms of the matrices along two dimensions, or of a matrix where `dim` is None; see `linalg.matrix_norm`.
 
     Raises:

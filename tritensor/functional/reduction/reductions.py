@@ -19,7 +19,7 @@ from ...operators import registry
 from ...operators.outputs import ELEMENTWISE, Into, into, takes_out
 from ...tensors import Tensor
 from ...tensors.results import AminmaxResult, MaxResult, MinResult
-from ...types import dtypes, layout
+from ...types import Dtype, dtypes, layout
 from ..views.complex_views import real
 from .matrix_norms import check_norm_dtype, matrix_norm
 
@@ -127,7 +127,7 @@ def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
 
 @public(method=True, out=takes_out(), autocast={"cuda": "float32"})
 def norm(
-    input: Tensor, p: float | str | None = "fro", dim: Dim = None, keepdim: bool = False, dtype: Any = None
+    input: Tensor, p: float | str | None = "fro", dim: Dim = None, keepdim: bool = False, dtype: Dtype = None
 ) -> Tensor:
     """The p-norm of all elements, or of those along `dim`, as of a vector.
 
@@ -175,7 +175,7 @@ def _is_single(input: Tensor, dim: Any) -> bool:
     return reduced_count(shape, layout.normalize_dims(dim, len(shape))) == 1
 
 
-def _norm_of_single(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _norm_of_single(input: Tensor, dim: Any, keepdim: bool, dtype: Dtype) -> Tensor:
     shape = reduced_shape(tuple(input.shape), layout.normalize_dims(dim, input.ndim) if input.ndim else (), keepdim)
     found = (input if dtype is None else input.to(dtype)).reshape(shape).abs()
     return called("LinalgVectorNormBackward0", found)

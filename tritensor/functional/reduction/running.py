@@ -13,6 +13,7 @@ from ...operators.inplace import in_place_form
 from ...operators.outputs import COMPUTED, SAME, takes_out
 from ...tensors import Tensor
 from ...tensors.results import CummaxResult, CumminResult
+from ...types import Dtype
 
 
 def _dim(name: str, input: Any, dim: Any, others: dict[str, Any]) -> Any:
@@ -23,7 +24,7 @@ def _dim(name: str, input: Any, dim: Any, others: dict[str, Any]) -> Any:
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(COMPUTED._replace(apart="partly")))
-def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
+def cumsum(input: Tensor, dim: int | None = None, *, dtype: Dtype = None, **others: Any) -> Tensor:
     """The cumulative sums along `dim`; integers and booleans add up in int64.
 
     >>> import tritensor as torch
@@ -39,7 +40,7 @@ def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others
 @public(
     method=True, in_place=in_place_form, out=takes_out(COMPUTED._replace(apart="partly")), autocast={"cuda": "float32"}
 )
-def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
+def cumprod(input: Tensor, dim: int | None = None, *, dtype: Dtype = None, **others: Any) -> Tensor:
     """The cumulative products along `dim`; integers and booleans multiply in int64.
 
     The gradient is right beside zeros, too, where PyTorch's is.

@@ -10,11 +10,11 @@ from ...ground.public import public
 from ...kernels.reduction.functions import Dim
 from ...operators.outputs import Into, takes_out
 from ...tensors import Tensor
-from ...types import dtypes
+from ...types import Dtype, dtypes
 
 
 @public(method=True, out=takes_out(Into("cast")))
-def nanmean(input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nanmean(input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Dtype = None) -> Tensor:
     """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none.
 
     >>> import tritensor as torch

@@ -14,13 +14,14 @@ from ...kernels.rowwise.layer_norm import layer_norm as _layer_norm
 from ...kernels.rowwise.rms_norm import rms_norm as _rms_norm
 from ...operators.rules import compute_dtype
 from ...tensors import Tensor
+from ...types import Dtype
 from ...types.dtypes import FLOATING, dtype, finfo, of_argument
 from ..creation.likeness import empty_like, zeros_like
 from ..views.view_operators import standing_alone
 
 
 @public(package=False, guard=False)
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype = None, **others: Any) -> Tensor:
     """Applies softmax along `dim`: exp(input), scaled so that its sum is 1.
 
     >>> import tritensor as torch
@@ -41,7 +42,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @public(package=False, guard=False)
 def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype = None, **others: Any
 ) -> Tensor:
     """Applies the logarithm of softmax along `dim`, computed without overflow.
 
@@ -56,7 +57,7 @@ def log_softmax(
 
 
 @public(package=False)
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype = None) -> Tensor:
     """Applies softmin along `dim`: exp(-input), scaled so that its sum is 1; see `softmax`."""
     return softmax(-input, _along("softmin", input, dim, {}), _stacklevel, dtype)
 

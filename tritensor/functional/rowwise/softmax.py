@@ -9,6 +9,7 @@ from ...ground.arguments import wrong_type
 from ...ground.public import public
 from ...operators.outputs import SAME, into
 from ...tensors import Tensor
+from ...types import Dtype
 from . import normalization
 
 _MISSING: Any = object()
@@ -16,7 +17,7 @@ _MISSING: Any = object()
 
 @public(functional=False, method=True, guard=False)
 def softmax(
-    input: Tensor, dim: int = _MISSING, dtype: Any = None, *, out: Tensor | None = None, **others: Any
+    input: Tensor, dim: int = _MISSING, dtype: Dtype = None, *, out: Tensor | None = None, **others: Any
 ) -> Tensor:
     """Applies softmax along `dim`: exp(input), scaled so that its sum is 1.
 
@@ -40,7 +41,7 @@ def softmax(
 
 @public(functional=False, method=True, guard=False)
 def log_softmax(
-    input: Tensor, dim: int = _MISSING, dtype: Any = None, *, out: Tensor | None = None, **others: Any
+    input: Tensor, dim: int = _MISSING, dtype: Dtype = None, *, out: Tensor | None = None, **others: Any
 ) -> Tensor:
     """Applies the logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     if dim is _MISSING or dim is None:

@@ -14,7 +14,7 @@ from ...kernels.indexing.family import index_put
 from ...operators.inplace import check_history
 from ...operators.outputs import takes_out
 from ...tensors import Tensor
-from ...types import dtypes, layout
+from ...types import Device, Dtype, dtypes, layout
 from ..creation.creation import place
 from .joining import joined
 from .parts import as_strided, written
@@ -170,7 +170,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return called("BlockDiagBackward0", made)
 
 
-def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, device: Any, upper: bool) -> Tensor:
+def _triangle(name: str, row: int, col: int, offset: int, dtype: Dtype, device: Device, upper: bool) -> Tensor:
     for title, size in (("row", row), ("col", col)):
         if whole(name, title, size) < 0:
             raise ShapeError(f"{title} must be non-negative, got{size}")
@@ -186,7 +186,7 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, device: An
 
 
 @public(functional=False)
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device = None) -> Tensor:
     """The rows and the columns of the elements on and below a diagonal of a matrix of `row` by `col`, shape (2, n).
 
     >>> import tritensor as torch
@@ -201,6 +201,6 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int
 
 
 @public(functional=False)
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device = None) -> Tensor:
     """The rows and the columns of the elements on and above a diagonal; see `tril_indices`."""
     return _triangle("triu_indices", row, col, offset, dtype, device, upper=True)

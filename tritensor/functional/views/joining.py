@@ -57,7 +57,7 @@ def joined(tensors: list[Any], dim: int, form: Callable[[Any], Any] | None = Non
     """`cat` of views by `form`, of tensors and of arrays alike."""
     found = join("CatBackward0", tensors, dim, form)
     if found is None:
-        found = cat_operator(*(tensors if form is None else [form(x) for x in tensors]), dim=dim)
+        return cat_operator(*(tensors if form is None else [form(x) for x in tensors]), dim=dim)
     return found
 
 

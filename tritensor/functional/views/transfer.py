@@ -27,7 +27,7 @@ from ...operators import copy_into, registry
 from ...operators.inplace import OverlapError, check_writable, is_itself, write
 from ...operators.rules import Number
 from ...tensors import Tensor, wrap
-from ...types import devices, dtypes, formats, layout
+from ...types import Device, devices, dtypes, formats, layout
 from ..creation.strides import new_strides, restrided
 from .expanded import collapsed
 
@@ -54,7 +54,9 @@ class _ToCopy(Gradient):
         return (gradient.to(self.device, self.dtype),)
 
 
-def parse_to(args: tuple[Any, ...], device: Any, dtype: Any, other: Any = None) -> tuple[Any, Any, tuple[Any, ...]]:
+def parse_to(
+    args: tuple[Any, ...], device: Device, dtype: dtypes.dtype | None, other: Any = None
+) -> tuple[Any, Any, tuple[Any, ...]]:
     """Sort the positional arguments of PyTorch's three overloads into (device, dtype, the flags that follow)."""
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
@@ -84,7 +86,7 @@ def parse_to(args: tuple[Any, ...], device: Any, dtype: Any, other: Any = None) 
 def to(
     self: Tensor,
     *args: Any,
-    device: Any = None,
+    device: Device = None,
     dtype: Any = None,
     non_blocking: bool = False,
     copy: bool = False,
@@ -197,7 +199,7 @@ def cpu(self: Tensor, *, non_blocking: bool = False, memory_format: Any = None) 
 
 
 @method()
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
+def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
     """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
     place = devices.device("cuda", devices.ordinal(device))
     return to(self, place, non_blocking=non_blocking, memory_format=memory_format)
@@ -354,7 +356,7 @@ def zero_(self: Tensor) -> Tensor:
 
 
 @method()
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+def pin_memory(self: Tensor, device: Device = None) -> Tensor:
     """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU.
 
     Raises:
@@ -461,7 +463,7 @@ for _name, _target in _SHORT.items():
 
 
 @method()
-def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+def to_device(self: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
     """The tensor on a device, itself if it is there: `to` of the array API, where `stream` has to be None.
 
     >>> import tritensor as torch

@@ -16,7 +16,7 @@ from ...host.copying import LARGE
 from ...kernels.bounds import alike
 from ...memory.array import DeviceArray
 from ...tensors import Tensor
-from ...types import dtypes, layout
+from ...types import Dtype, dtypes, layout
 from ...types.layout import integers
 from ...types.size import check_extents, check_rank
 from .view_operators import (
@@ -42,7 +42,7 @@ ndarray = np.ndarray
 
 
 @method()
-def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
+def view(input: Tensor, *shape: Any, size: Any = None, dtype: Dtype = None) -> Tensor:
     """Views the same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype.
 
     With a dtype of another size the last dimension grows or shrinks. Gradients do not pass through it: the result has
@@ -68,7 +68,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 _KINDS = (dtypes.dtype, type)
 
 
-def _view_bits(input: Tensor, given: tuple[Any, ...], dtype: Any) -> Tensor:
+def _view_bits(input: Tensor, given: tuple[Any, ...], dtype: Dtype) -> Tensor:
     """The tensor's memory as elements of another dtype."""
     target = dtypes.of_argument(given[0] if given and dtype is None else dtype)
     if target is None or len(given) + (dtype is not None) != 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd.levels import followed
@@ -107,7 +107,9 @@ def _check_elements(x: tuple[int, ...], weight: tuple[int, ...]) -> None:
         raise ShapeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x)}")
 
 
-def _run(sum: Any, activation: str | None, name: str, *operands: Tensor | None, **metadata: Any) -> Tensor:
+def _run(
+    sum: Callable[..., Tensor], activation: str | None, name: str, *operands: Tensor | None, **metadata: Any
+) -> Tensor:
     """The operator's call; an activation runs inside of it where no gradient is needed."""
     if activation is None:
         return sum(*operands, **metadata)

@@ -15,7 +15,7 @@ from ...operators import registry
 from ...operators.autocasting import cast
 from ...operators.outputs import COMPUTED, takes_out
 from ...tensors import Tensor
-from ...types import dtypes, layout
+from ...types import layout
 from ...types.formats import suggested
 from ...types.size import Size
 from ..creation.creation import empty
@@ -184,7 +184,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 @public(method=True, out=takes_out(COMPUTED), autocast={"cuda": "apart"})
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum of the elements that are not NaN.
 
     >>> import tritensor as torch

@@ -34,7 +34,7 @@ class Attention(Operator):
     about = "A program passes over blocks of keys, or of queries; scores are never in memory."
     repeatable = True
 
-    def __call__(self, *inputs: Any, **metadata: Any) -> Any:
+    def __call__(self, *inputs: Any, **metadata: Any) -> Tensor:
         """See the base class; calls that draw random numbers are not remembered."""
         return self.call(None, [], inputs, metadata) if metadata.get("p") else super().__call__(*inputs, **metadata)
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class Elementwise(Operator):
         self.fixed = None if rule.result is None else rule.result.numpy
         self.ufunc = isinstance(reference, np.ufunc)
         self.complex_body: Any = None
-        self.by_parts = False
+        self.by_parts: bool = False
 
     def complex_kernel(self, body: Any) -> Any:
         """Declare the body for complex numbers: it takes and returns real and imaginary parts, of metadata too.
@@ -214,7 +214,13 @@ def _with_roundings(
     return rounded
 
 
+@overload
 def elementwise(
+    rule: Rule, reference: None = None, doc: None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Elementwise]: ...
+@overload
+def elementwise(rule: Rule, reference: Callable[..., Any], doc: str | None = None, **options: Any) -> Elementwise: ...
+def elementwise(  # type: ignore[misc] # the options, which the two kinds of call above share
     rule: Rule,
     reference: Callable[..., Any] | None = None,
     doc: str | None = None,

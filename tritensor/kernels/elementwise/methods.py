@@ -46,7 +46,7 @@ def member(operator: Operator, function: Callable[..., Any], *names: str, functi
         method(name, function=name in functions)(function)
 
 
-def function_of(operator: Elementwise, name: str) -> Any:
+def function_of(operator: Elementwise, name: str) -> Callable[..., Tensor]:
     """The public function of an operator; one with parameter names of its own is called as it is."""
     rule = operator.into
     if operator.inputs not in (("x",), ("x", "y")) or operator.metadata:

@@ -18,7 +18,7 @@ from ...ground.public import SPECIAL
 from ...operators.rules import REAL_FLOAT, Rule
 from ...runtime.source import device_function, spoken
 from .error_function import erf_array, erfc_array, in_pieces
-from .family import elementwise
+from .family import Elementwise, elementwise
 from .log_gamma import lgamma_array
 from .methods import function_of
 
@@ -111,10 +111,10 @@ _WORDS: dict[str, Any] = {
 }
 
 
-def one_text(rule: Rule = REAL_FLOAT, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def one_text(rule: Rule = REAL_FLOAT, **options: Any) -> Callable[[Callable[..., Any]], Elementwise]:
     """Declare an elementwise operator by its kernel's body; a decorator. `options` are those of `elementwise`."""
 
-    def declare(body: Callable[..., Any]) -> Any:
+    def declare(body: Callable[..., Any]) -> Elementwise:
         compute = spoken(body, _WORDS, tl=ARRAYS, libdevice=LIBRARY)
 
         def reference(*operands: Any, **metadata: Any) -> Any:
@@ -140,7 +140,7 @@ def one_text(rule: Rule = REAL_FLOAT, **options: Any) -> Callable[[Callable[...,
     return declare
 
 
-def special(body: Callable[..., Any]) -> Any:
+def special(body: Callable[..., Any]) -> Elementwise:
     """Declare an operator that is a function of `tritensor.special` alone; a decorator."""
     name = body.__name__
     operator = one_text(name=f"special_{name}", methods=())(body)

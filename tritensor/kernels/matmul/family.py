@@ -335,7 +335,7 @@ linear.gradients(input=_linear_input, weight=_linear_weight, bias=_linear_bias)
 # ---- quick paths: matrices of one floating dtype on the CPU --------------------------------------------------------
 
 
-def quick_matmul(x: Tensor, y: Tensor) -> Any:
+def quick_matmul(x: Tensor, y: Tensor) -> Tensor:
     """`matmul(x, y)`; two CPU matrices go to BLAS in a few steps."""
     if casts.on:
         return matmul(x, y)
@@ -355,7 +355,7 @@ def quick_matmul(x: Tensor, y: Tensor) -> Any:
     return result
 
 
-def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`linear(input, weight, bias)`; CPU matrices go to BLAS in a few steps."""
     if casts.on:
         return linear(input, weight, bias)

@@ -55,7 +55,7 @@ def rule(**numbers: float) -> Callable[[Callable[..., Any]], Update]:
         reference.__name__, reference.__doc__ = body.__name__, body.__doc__
         state = [name for name in signature.parameters if name not in numbers][2:]
         outputs = ["new_param", *(f"new_{name}" for name in state)]
-        return Update(body.__name__, reference, REAL_FLOAT, outputs=outputs, register=False).kernel(body)  # type: ignore[return-value]
+        return Update(body.__name__, reference, REAL_FLOAT, outputs=outputs, register=False).kernel(body)
 
     return declare
 

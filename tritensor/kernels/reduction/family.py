@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -208,7 +208,7 @@ class Reduction(Operator):
         if self.refuses_empty and 0 in shape:
             refuse_empty(self.name, shape, call.metadata["dim"], whole)
 
-    def reduce(self, input: Any, dim: Any, keepdim: bool, **metadata: Any) -> Any:
+    def reduce(self, input: Any, dim: Any, keepdim: bool, **metadata: Any) -> Tensor:
         """The operator's call, with a key in few steps for one dimension or all."""
         if dim is not None and dim.__class__ is not int:
             return self(input, dim=dim, keepdim=keepdim, **metadata)
@@ -299,7 +299,11 @@ def spread(grad: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim:
     return restore(grad, shape, dims, keepdim).expand(shape)
 
 
-def reduction(
+@overload
+def reduction(rule: Rule, reference: None = None, **options: Any) -> Callable[[Callable[..., Any]], Reduction]: ...
+@overload
+def reduction(rule: Rule, reference: Callable[..., Any], **options: Any) -> Reduction: ...
+def reduction(  # type: ignore[misc] # the options, which the two kinds of call above share
     rule: Rule,
     reference: Callable[..., Any] | None = None,
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -248,7 +248,7 @@ def _correction(metadata):
     return (correction if correction == correction else math.inf,)  # what is left of the count is 0 for both
 
 
-_MOMENTS = {"start": one_moment, "numbers": _correction, "shifted": True}
+_MOMENTS: dict[str, Any] = {"start": one_moment, "numbers": _correction, "shifted": True}
 
 
 @reduction(SPREADS, function=False)

@@ -13,6 +13,7 @@ from ...autograd.mode import recording
 from ...autograd.precision import state, turn
 from ...errors import DeviceError
 from ...tensors import Tensor
+from ...types import Device
 from .scatter_gather import cuda_device
 
 __all__ = ["parallel_apply"]
@@ -74,7 +75,7 @@ def parallel_apply(
 class _Call:
     """One module with its arguments and device, and its result or error."""
 
-    def __init__(self, position: int, module: Any, arguments: Any, kwargs: dict[str, Any], device: Any) -> None:
+    def __init__(self, position: int, module: Any, arguments: Any, kwargs: dict[str, Any], device: Device) -> None:
         self.position, self.module, self.arguments, self.kwargs = position, module, arguments, kwargs
         if device is not None:
             self.device = cuda_device(device)

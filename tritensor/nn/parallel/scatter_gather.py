@@ -10,14 +10,14 @@ from ...errors import ArgumentError, ShapeError, warn
 from ...functional.views.joining import cat
 from ...operators.function import Function
 from ...tensors import Tensor, tensors_in
+from ...types import Device, layout
 from ...types import devices as places
-from ...types import layout
 from ...types.devices import ordinal
 
 __all__ = ["Gather", "Scatter", "cuda_device", "gather", "scatter", "scatter_kwargs"]
 
 
-def cuda_device(device: Any) -> places.device:
+def cuda_device(device: Device) -> places.device:
     """The CUDA device of an ordinal, a string or a device; None is the current one.
 
     Raises:
@@ -26,7 +26,7 @@ def cuda_device(device: Any) -> places.device:
     return places.cuda(require().check(ordinal(device)))
 
 
-def _target(device: Any) -> places.device:
+def _target(device: Device) -> places.device:
     """Like `cuda_device`, with "cpu" and PyTorch's -1 for the CPU."""
     if device == -1 or (isinstance(device, (str, places.device)) and places.device(device).type == "cpu"):
         return places.cpu

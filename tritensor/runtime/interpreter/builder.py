@@ -56,7 +56,7 @@ def numpy_dtype(type: Any) -> np.dtype:
     return found
 
 
-def block(data: np.ndarray, dtype: Any) -> Any:
+def block(data: np.ndarray, dtype: tl.dtype) -> Any:
     """A `tl.tensor` over an array; arrays of shape () become Triton's scalars, which have shape (1,)."""
     if data.ndim:
         return tl.tensor(TensorHandle(data, dtype), tl.block_type(dtype, list(data.shape)))

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import ArgumentError, require, warn
 from ...ground.arguments import check_number
 from ...random import Generator, randint
+from ...types import Device
 from ...types.devices import device as device_class
 from .collate import default_collate, default_convert, map_leaves
 from .dataset import IterableDataset
@@ -92,7 +93,7 @@ class DataLoader:
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
-        device: Any = None,
+        device: Device = None,
     ) -> None:
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
         streaming = isinstance(dataset, IterableDataset)
@@ -226,7 +227,7 @@ class _Pass:
 class _Staged:
     """Copies each batch to the device while the one before it is in use."""
 
-    def __init__(self, batches: Iterator[Any], pin: bool, device: Any) -> None:
+    def __init__(self, batches: Iterator[Any], pin: bool, device: Device) -> None:
         self._batches = batches
         self._pin = pin
         self._device = device
