@@ -19,7 +19,7 @@ __getattr__, __dir__ = _namespace(__name__, _FUNCTIONAL)
 
 class _Functional(_ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, _ModuleType) and name in _FUNCTIONAL):  # `matmul` is the function, not the folder
+        if not (name == "matmul" and isinstance(value, _ModuleType)):  # it is the function, not the folder
             super().__setattr__(name, value)
 
 

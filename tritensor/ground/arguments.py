@@ -141,7 +141,7 @@ def guarded(call: Any, function: Callable[..., Any], name: str, module: str) -> 
     """The form of a function for a namespace, with the options that it shows there."""
     call.__wrapped__ = function
     shown = shown_options(inspect.signature(function)) if "device" in function.__annotations__ else None
-    return shown_as(call, name, function.__doc__, shown, module)  # type: ignore[no-any-return]
+    return shown_as(call, name, function.__doc__, shown, module)
 
 
 def recovered(

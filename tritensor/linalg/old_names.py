@@ -179,7 +179,7 @@ def logdet(input: Tensor) -> Tensor:
     """
     check_matrices("logdet", input)
     sign, size = solvers.slogdet(input)
-    return sign.log() + size if sign.is_complex() else where(sign == -1, float("nan"), size)  # type: ignore[no-any-return]
+    return sign.log() + size if sign.is_complex() else where(sign == -1, float("nan"), size)
 
 
 @public(functional=False, method=True, autocast={"cpu": "float32"})
@@ -213,7 +213,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     if getattr(input._data, "has_tangents", False):  # gradients are of the whole matrix, as PyTorch's; tangents are not
         input = input.triu() if upper else input.tril()
     one = identity(input, input.shape[-1])[(None,) * (input.ndim - 2)]
-    return called("CholeskyInverseBackward0", solvers.cholesky_solved(input, one, upper=upper))  # type: ignore[no-any-return]
+    return called("CholeskyInverseBackward0", solvers.cholesky_solved(input, one, upper=upper))
 
 
 @_cast_in_float32
@@ -228,7 +228,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     require(rows == cols, ShapeError, words, rows, cols)
     words = "Incompatible matrix sizes for linear_solve: each A matrix is {} by {} but each b matrix is {} by {}"
     require(cols == input.shape[-2], ShapeError, words, rows, cols, *input.shape[-2:])
-    return solvers.cholesky_solved(*solving.fitting("cholesky_solve", input2, input), upper=upper)  # type: ignore[no-any-return]
+    return solvers.cholesky_solved(*solving.fitting("cholesky_solve", input2, input), upper=upper)
 
 
 @_old_in_float32

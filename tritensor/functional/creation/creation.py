@@ -214,7 +214,7 @@ def creates(
         function.__signature__ = signature.replace(parameters=shown)
         made = with_out(call, function) if rule else guarded(call, function, function.__name__, "tritensor")
         publish(function.__name__, made, functional=False)
-        return made  # type: ignore[no-any-return]
+        return made
 
     return declare
 

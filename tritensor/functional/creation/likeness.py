@@ -79,7 +79,7 @@ def _like(make: Callable[..., Tensor], documentation: str) -> Callable[..., Tens
     ) -> Tensor:
         return made_like(name, make, input, dtype, device, memory_format, requires_grad, pin_memory)
 
-    return public(functional=False)(shown_as(call, name, documentation))  # type: ignore[no-any-return]
+    return public(functional=False)(shown_as(call, name, documentation))
 
 
 zeros_like = _like(

@@ -29,7 +29,7 @@ def _made(operator: kernels.Range, kind: np.dtype, device: Device, **numbers: An
     where, dtype = devices.resolve(device), dtypes.of(kind)
     if where is devices.cpu or not dtype.triton or dtype is dtypes.bool_:
         return place(operator.reference(**numbers, dtype=dtype), where)
-    return operator(**numbers, dtype=dtype, device=where)  # type: ignore[no-any-return]
+    return operator(**numbers, dtype=dtype, device=where)
 
 
 _COUNTED = (
@@ -115,7 +115,7 @@ def range(start: Any, end: Any = _MISSING, step: Any = 1, *, dtype: Dtype = None
         ratio = (end - start) / step
         whole = isinstance(start, int) and isinstance(step, int)
         end = start + (math.floor(ratio) + (1 if whole else 0.5)) * step
-    return arange.plain(start, end, step, dtype=dtypes.of(kind), device=device)  # type: ignore[attr-defined,no-any-return]
+    return arange.plain(start, end, step, dtype=dtypes.of(kind), device=device)  # type: ignore[attr-defined]
 
 
 def _bound(call: str, name: str, value: Any) -> Any:
@@ -170,7 +170,11 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype = None, device: D
 
 
 @creates(MADE._replace(flat=True))
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None) -> Tensor:
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None
+) -> Tensor:
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None
+) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`.
 
     >>> import tritensor as torch

@@ -10,7 +10,7 @@ from ...memory.array import DeviceArray
 from ...memory.lifted import Lifted
 from ...memory.pending import PendingArray
 from ...tensors import Tensor
-from ...types import Device, Dtype, formats, layout
+from ...types import formats, layout
 
 
 def new_strides(x: Tensor, call: str, format: Any) -> tuple[int, ...] | None:

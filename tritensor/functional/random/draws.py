@@ -60,7 +60,7 @@ def _new(operator: Any, shape: Any, name: str, generator: Any, dtype: Any, devic
         if operator is kernels.normal:
             parts *= math.sqrt(0.5)  # the variance of both parts together is 1
         return wrap(view_as_complex(parts)._data)
-    return operator(shape=shape, dtype=floating(kind, name), device=place, **draw_from(place, generator))  # type: ignore[no-any-return]
+    return operator(shape=shape, dtype=floating(kind, name), device=place, **draw_from(place, generator))
 
 
 @creates(MADE, pins=True)
@@ -106,7 +106,7 @@ def _like(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return made_like(name, draw, input, dtype, device, memory_format, requires_grad, generator=generator)
 
     words = f"`{draw.__name__}` with the shape, dtype, device and order in memory of `input`."
-    return public(functional=False)(shown_as(call, name, words))  # type: ignore[no-any-return]
+    return public(functional=False)(shown_as(call, name, words))
 
 
 rand_like, randn_like = _like(rand), _like(randn)
@@ -145,7 +145,7 @@ def randint(
     limits = between(whole("randint", "low", low), whole("randint", "high", high), kind)
     shape, place = check_shape("randint", "size", (), size), devices.resolve(device)
     drawn = kernels.integers(shape=shape, dtype=kind, device=place, **draw_from(place, generator), **limits)
-    return within(drawn, (int(low), int(high) - 1))  # type: ignore[no-any-return]
+    return within(drawn, (int(low), int(high) - 1))
 
 
 @public(functional=False)

@@ -76,7 +76,7 @@ def _declare_spread(name: str, documentation: str, described: str) -> None:
     ) -> Tensor:
         if out is not None:
             named = {"correction": correction, **others}
-            return into(spread, Into("cast"), out, (input, dim, unbiased, keepdim), named)  # type: ignore[no-any-return]
+            return into(spread, Into("cast"), out, (input, dim, unbiased, keepdim), named)
         return _spread(name, input, _freedom(name, input, dim, unbiased, correction, keepdim, others))
 
     def with_mean(

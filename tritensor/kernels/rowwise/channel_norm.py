@@ -28,10 +28,10 @@ from ...types import dtypes
 from ..elementwise.family import Elementwise
 from ..elementwise.kernel import launch_elementwise
 from ..elementwise.methods import in_place_method
-from ..reduction.family import Parts
+from ..reduction.family import Parts, folded
 from ..reduction.kernel import reduce_arrays
 from ..reduction.reference import far_off
-from ..reduction.sums import add_pairs, fold_pairs, folded, mean, merge_moments, no_moments, no_pairs, one_moment, sum
+from ..reduction.sums import add_pairs, fold_pairs, mean, merge_moments, no_moments, no_pairs, one_moment, sum
 from .channel_reference import channel_norm_arrays, channel_norm_backward_arrays, scale_channels
 from .kernel import contiguous
 
