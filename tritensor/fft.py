@@ -30,7 +30,7 @@ __all__ = [
 _BACKWARD, _FORWARD = {"backward": 2, "ortho": 1, "forward": 0}, {"backward": 0, "ortho": 1, "forward": 2}
 
 
-def _promoted(call: str, input: Any, to_complex: bool = False) -> Tensor:
+def _promoted(call: str, input: Tensor, to_complex: bool = False) -> Tensor:
     """The input as floating numbers, or as complex ones.
 
     Raises:
@@ -45,14 +45,14 @@ def _promoted(call: str, input: Any, to_complex: bool = False) -> Tensor:
     return input.to(COMPLEX_OF.get(kind, kind) if to_complex else kind)
 
 
-def _real(call: str, input: Any) -> Tensor:
+def _real(call: str, input: Tensor) -> Tensor:
     if isinstance(input, Tensor) and input.is_complex():
         words = f"{call} expects a real{'-valued' * call.endswith('n')} input tensor, but got {input.dtype.legacy}"
         raise DtypeError(words, remedy="pass its real part")
     return _promoted(call, input)
 
 
-def _normalization(norm: Any, forward: bool) -> int:
+def _normalization(norm: str | None, forward: bool) -> int:
     known = _FORWARD if forward else _BACKWARD
     if norm is not None and norm not in known:
         raise ShapeError(f'Invalid normalization mode: "{norm}"', 'norm is "backward", "ortho" or "forward"')
@@ -93,7 +93,7 @@ def _places(call: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int
     return dims, [x.shape[each] if size == -1 else size for size, each in zip(sizes, dims, strict=True)]
 
 
-def _dimension(dim: Any, ndim: int) -> int:
+def _dimension(dim: int, ndim: int) -> int:
     require(ndim, IndexError, "Dimension specified as {} but tensor has no dimensions", dim)
     return layout.normalize_dim(dim, ndim)
 
@@ -106,7 +106,7 @@ def _some(call: str, dims: list[int]) -> None:
 # ---- of any dimensions; `forward` tells a transform from its inverse -------------------------------------------------
 
 
-def _of_complex(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) -> Tensor:
+def _of_complex(call: str, forward: bool, input: Tensor, s: tuple[int, ...], dim: object, norm: str | None) -> Tensor:
     real = isinstance(input, Tensor) and not input.is_complex() and call in ("fft", "ifft")
     x = _promoted(call, input, not real)
     dims, sizes = _places(call, x, s, dim)
@@ -119,7 +119,7 @@ def _of_complex(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: An
     return fft_c2c(x, dim=tuple(dims), normalization=scale, forward=forward)
 
 
-def _of_real(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) -> Tensor:
+def _of_real(call: str, forward: bool, input: Tensor, s: tuple[int, ...], dim: tuple[int, ...], norm: str) -> Tensor:
     x = _real(call, input)
     dims, sizes = _places(call, x, s, dim)
     _some(call, dims)
@@ -130,7 +130,7 @@ def _of_real(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) 
     return fft_c2c(found, dim=tuple(dims[:-1]), normalization=scale, forward=False) if dims[1:] else found
 
 
-def _to_real(call: str, forward: bool, input: Any, s: Any, dim: Any, norm: Any) -> Tensor:
+def _to_real(call: str, forward: bool, input: Tensor, s: list[int], dim: list[int] | int, norm: str | None) -> Tensor:
     x = _promoted(call, input, True)
     dims, sizes = _places(call, x, s, dim)
     _some(call, dims)
@@ -250,7 +250,7 @@ def rfftfreq(
     return (places * (1.0 / (n * d))).requires_grad_(bool(requires_grad))
 
 
-def _rolled(input: Tensor, dim: Any, extra: int) -> Tensor:
+def _rolled(input: Tensor, dim: int | None, extra: int) -> Tensor:
     dims = tuple(range(input.ndim)) if dim is None else layout.integers("fft_fftshift", "dim", (dim,))
     dims = tuple([layout.normalize_dim(each, input.ndim) for each in dims])  # one that is there twice is shifted twice
     return input.roll([(input.shape[each] + extra) // 2 for each in dims], dims) if dims else input.clone()

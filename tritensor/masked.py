@@ -42,7 +42,7 @@ def _neutral(name: str, kind: dtypes.dtype, order: float) -> Any:
     return limits.min if name in _LEAST else limits.max
 
 
-def _spread(input: Tensor, mask: Any) -> Any:
+def _spread(input: Tensor, mask: Tensor) -> Any:
     """The mask as booleans in the shape of the input."""
     require(isinstance(mask, Tensor), ArgumentError, "a mask has to be a Tensor, not {}", type(mask).__name__)
     if mask.ndim > input.ndim:
@@ -50,14 +50,14 @@ def _spread(input: Tensor, mask: Any) -> Any:
     return mask.expand(input.shape).to(dtypes.bool_)
 
 
-def _filled(name: str, input: Tensor, mask: Any, order: float = 2.0) -> Any:
+def _filled(name: str, input: Tensor, mask: Tensor | None, order: float = 2.0) -> Any:
     """The input with the neutral value where the mask does not hold."""
     if mask is None:
         return input
     return registry["where"](_spread(input, mask), input, _neutral(name, input.dtype, order))
 
 
-def _dims(dim: Any, rank: int) -> tuple[int, ...]:
+def _dims(dim: tuple[int, ...] | int | None, rank: int) -> tuple[int, ...]:
     """Dimensions counted from the front, in order; all for None and for none."""
     if dim is None or dim == ():
         return tuple(range(rank))
@@ -106,49 +106,49 @@ def _promoted(kind: dtypes.dtype) -> dtypes.dtype:
 
 
 @_reduction
-def amax(x: Any, dims: Any, keepdim: bool, kind: Any) -> Any:
+def amax(x: object, dims: object, keepdim: bool, kind: object) -> Any:
     """The largest element."""
     return functional.amax(x, dims, keepdim).to(kind)
 
 
 @_reduction
-def amin(x: Any, dims: Any, keepdim: bool, kind: Any) -> Any:
+def amin(x: object, dims: object, keepdim: bool, kind: object) -> Any:
     """The smallest element."""
     return functional.amin(x, dims, keepdim).to(kind)
 
 
 @_reduction
-def logsumexp(x: Any, dims: Any, keepdim: bool, kind: Any) -> Any:
+def logsumexp(x: object, dims: object, keepdim: bool, kind: object) -> Any:
     """The logarithm of the sum of exponentials."""
     return functional.logsumexp(x, dims, keepdim).to(kind)
 
 
 @_along
-def cumsum(x: Any, dim: int, kind: Any) -> Any:
+def cumsum(x: object, dim: int, kind: object) -> Any:
     """The sums of the elements up to each place."""
     return functional.cumsum(x, dim, dtype=kind)
 
 
 @_along
-def cumprod(x: Any, dim: int, kind: Any) -> Any:
+def cumprod(x: object, dim: int, kind: object) -> Any:
     """The products of the elements up to each place."""
     return x.cumprod(dim, dtype=kind)
 
 
 @_along
-def softmax(x: Any, dim: int, kind: Any) -> Any:
+def softmax(x: object, dim: int, kind: object) -> Any:
     """Applies softmax: the exponentials' shares of their sum."""
     return functional.softmax(x, dim, dtype=kind)
 
 
 @_along
-def log_softmax(x: Any, dim: int, kind: Any) -> Any:
+def log_softmax(x: object, dim: int, kind: object) -> Any:
     """The logarithms of `softmax`."""
     return functional.log_softmax(x, dim, dtype=kind)
 
 
 @_along
-def softmin(x: Any, dim: int, kind: Any) -> Any:
+def softmin(x: object, dim: int, kind: object) -> Any:
     """`softmax` of the negative elements."""
     return functional.softmax(-x, dim, dtype=kind)
 
@@ -167,7 +167,7 @@ def sum(
 
 
 def prod(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
+    input: Tensor, dim: object = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The product of the elements where `mask` holds; of integers in int64 unless a `dtype` is given."""
     x = _filled("prod", input, mask).to(dtypes.of_argument(dtype) or _promoted(input.dtype))
@@ -191,14 +191,14 @@ def _extreme_place(name: str) -> Any:
 argmax, argmin = _extreme_place("argmax"), _extreme_place("argmin")
 
 
-def _count(input: Tensor, dim: Any, keepdim: bool, mask: Any) -> Any:
+def _count(input: Tensor, dim: int, keepdim: bool, mask: Tensor) -> Any:
     """The number of elements that are not masked out."""
     held = input.new_ones(input.shape, dtype=dtypes.bool_) if mask is None else _spread(input, mask)
     return functional.sum(held, _dims(dim, input.ndim), keepdim)
 
 
 def mean(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
+    input: Tensor, dim: object = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The mean of the elements where `mask` holds; NaN where there is none.
 
@@ -272,7 +272,7 @@ def logaddexp(
 
 def var(
     input: Tensor,
-    dim: Any = None,
+    dim: object = None,
     unbiased: bool | None = None,
     *,
     correction: float | None = None,
@@ -297,7 +297,7 @@ def var(
 
 def std(
     input: Tensor,
-    dim: Any = None,
+    dim: object = None,
     unbiased: bool | None = None,
     *,
     correction: float | None = None,

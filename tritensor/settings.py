@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 __all__ = ["Setting", "block", "cache_dir", "check", "debug", "grid_order", "sanitize", "simulate_compiled"]
 __all__ += ["simulate_cuda", "simulate_late"]
@@ -64,7 +64,7 @@ class Setting(Generic[T]):
         except ValueError as error:
             raise ValueError(f"{variable}: {error} ({meaning})") from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
         if name == "value":
             changed()

@@ -45,7 +45,7 @@ _OPTIMIZERS = {name.lower(): kind for name, kind in vars(optim).items() if isins
 _seeded = lock()
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: int) -> Any:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
 
 
@@ -84,12 +84,12 @@ class _NeuralNet(BaseEstimator):
         self,
         module: Any = None,
         *,
-        hidden_layer_sizes: Any = (100,),
-        activation: Any = "relu",
+        hidden_layer_sizes: tuple[int, ...] | int = (100,),
+        activation: str = "relu",
         criterion: Any = None,
         optimizer: Any = "adam",
         lr: float = 0.001,
-        batch_size: Any = "auto",
+        batch_size: int | str = "auto",
         max_epochs: int = 200,
         shuffle: bool = True,
         early_stopping: bool = False,
@@ -98,13 +98,13 @@ class _NeuralNet(BaseEstimator):
         tol: float = 1e-4,
         device: Device = None,
         dtype: Dtype = None,
-        random_state: Any = None,
+        random_state: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
         self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Any:
         """Train for at most `max_epochs` passes, with `warm_start=True` from the weights of the fit before.
 
         Args:
@@ -307,7 +307,7 @@ class NeuralNetClassifier(ClassifierMixin, _NeuralNet):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         return self._fit(X, y, sample_weight, hasattr(self, "module_"), True, classes)
 
-    def _targets(self, y: np.ndarray, first: bool, classes: Any) -> np.ndarray:
+    def _targets(self, y: np.ndarray, first: bool, classes: list[int] | None) -> np.ndarray:
         check_classification_targets(y)
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
@@ -362,7 +362,7 @@ class NeuralNetRegressor(RegressorMixin, _NeuralNet):
         """One pass over some samples, with the weights and the optimizer's state of the calls before."""
         return self._fit(X, y, sample_weight, hasattr(self, "module_"), True)
 
-    def _targets(self, y: np.ndarray, first: bool, classes: Any) -> np.ndarray:
+    def _targets(self, y: np.ndarray, first: bool, classes: object) -> np.ndarray:
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         if first:
@@ -371,7 +371,7 @@ class NeuralNetRegressor(RegressorMixin, _NeuralNet):
             raise ValueError(explain(f"y has shape {y.shape}, and the first one had {self._outputs} columns"))
         return y.reshape(len(y), self._outputs).astype(np.float64)
 
-    def _scored(self, outputs: Tensor, y: np.ndarray, weights: Any = None) -> float:
+    def _scored(self, outputs: Tensor, y: np.ndarray, weights: object = None) -> float:
         return float(r2_score(y, outputs.numpy(), sample_weight=weights))
 
     def predict(self, X: Any) -> np.ndarray:

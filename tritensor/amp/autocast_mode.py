@@ -16,12 +16,12 @@ from ..types.dtypes import dtype
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 
-def _check_type(device_type: Any) -> None:
+def _check_type(device_type: str) -> None:
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
 
 
-def _cast(value: Any, device_type: str, wanted: dtype) -> Any:
+def _cast(value: object, device_type: str, wanted: dtype) -> Any:
     """Floating tensors, and those in containers, in another dtype."""
     if isinstance(value, Tensor):
         return value.to(wanted) if eligible(value, device_type) else value

@@ -56,14 +56,14 @@ zeros_like(x, /, *, dtype=None, device=None)
 """
 
 
-def _numbers(found: Any) -> Any:
+def _numbers(found: object) -> Any:
     """Nested sequences with their 0-dim tensors as Python's numbers."""
     if isinstance(found, (list, tuple)):
         return [_numbers(each) for each in found]
     return found.item() if isinstance(found, Tensor) and not found.ndim else found
 
 
-def _asarray(obj: Any, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None) -> Tensor:
+def _asarray(obj: object, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None) -> Tensor:
     obj = _numbers(obj) if isinstance(obj, (list, tuple)) else obj
     if copy and isinstance(obj, Tensor):
         return obj.to(obj.device if device is None else device, dtype, copy=True)
@@ -80,7 +80,7 @@ def _checked(call: str, found: Tensor, same: bool, copy: bool | None) -> Tensor:
     return found.clone() if copy and same else found
 
 
-def _arange(start: Any, stop: Any = None, step: Any = 1, **made: Any) -> Tensor:
+def _arange(start: float, stop: Any = None, step: float = 1, **made: Any) -> Tensor:
     start, stop = (0, start) if stop is None else (start, stop)
     if (stop - start) * (1 if step > 0 else -1) <= 0:  # `step` leads away
         start = stop = 0.0 if isinstance(start, float) or isinstance(stop, float) else 0
@@ -94,7 +94,7 @@ def _eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, **made: Any) -> 
     return found
 
 
-def _reshape(x: Tensor, shape: Any, *, copy: bool | None = None) -> Tensor:
+def _reshape(x: Tensor, shape: object, *, copy: bool | None = None) -> Tensor:
     found = x.reshape(shape)
     return _checked("reshape", found, found.data_ptr() == x.data_ptr(), copy)
 

@@ -92,7 +92,7 @@ def iinfo(type: dtype | Tensor, /) -> dtypes.iinfo:
     return _limits(dtypes.iinfo, type)
 
 
-def _limits(info: Any, type: Any) -> Any:
+def _limits(info: type, type: Any) -> Any:
     kind = getattr(type, "dtype", type)
     found = info(kind)
     found.dtype = dtypes.real_of(kind)  # PyTorch has its name there

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy import ndarray, ones
@@ -17,7 +17,7 @@ from .tape import propagate
 _stack: Any = None
 
 
-def joins_by(stack: Any) -> None:
+def joins_by(stack: object) -> None:
     """Set the function that stacks tensors, which is above this room."""
     global _stack
     _stack = stack
@@ -59,16 +59,16 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
     return roots
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: object) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
+    tensors: object,
+    grad_tensors: object = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: object = None,
 ) -> None:
     """Add the gradients of `tensors` to the `.grad` of the leaves (of `inputs` only, if given).
 
@@ -130,9 +130,9 @@ def _rows(outputs: Sequence[Any], gradients: Sequence[Any]) -> list[list[Any]]:
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: object,
+    inputs: object,
+    grad_outputs: object = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
@@ -181,7 +181,7 @@ def grad(
 class Handle:
     """The result of registering a hook: `remove()` removes the hook."""
 
-    def __init__(self, hooks: list[Any], hook: Any) -> None:
+    def __init__(self, hooks: list[Any], hook: Callable[..., Any]) -> None:
         self._hooks = hooks
         self._hook = hook
 

@@ -358,7 +358,7 @@ def called(name: str, result: Made) -> Made:
     return result
 
 
-def _version_of(value: Any) -> int | None:
+def _version_of(value: object) -> int | None:
     """A tensor's version; None for other values."""
     counter: Any = getattr(value, "_counter", False)
     return counter[0] if counter else 0 if counter is None else None

@@ -80,7 +80,7 @@ def lifted_to(level: Level, x: Tensor) -> Tensor:
     return enter(x, level, False) if level.size is not None else enter_dual(x, None, level)
 
 
-def _levels(array: Any) -> set[Level]:
+def _levels(array: object) -> set[Level]:
     """All levels that an array is in."""
     if not isinstance(array, Lifted):
         return set()
@@ -119,17 +119,17 @@ def followed(*values: Any) -> bool:
     return any((x._needs and recording.enabled) or isinstance(x._data, Lifted) for x in tensors)
 
 
-def below(x: Any) -> Any:
+def below(x: object) -> Any:
     """The tensor below one of a level, without history; anything else as it is."""
     return leaves.wrap(x._data.array) if hasattr(x, "_data") else x
 
 
-def _over(array: Any, level: Level) -> bool:
+def _over(array: object, level: Level) -> bool:
     """True if an array is of a later level."""
     return isinstance(array, Lifted) and array.level.number > level.number
 
 
-def _moved(array: Any, source: int, target: int) -> Any:
+def _moved(array: object, source: int, target: int) -> Any:
     with no_grad():
         return leaves.wrap(array).movedim(source, target)._data
 
@@ -211,7 +211,7 @@ def _dual(array: Any, tangent: Any, level: Level) -> Any:
     return Dual(_dual(value, pair[0], level), None if moving is None else _dual(moving, pair[1], level), top)
 
 
-def _part(array: Any, level: Level, tangent: bool) -> Any:
+def _part(array: Batched | Dual, level: Level, tangent: bool) -> Any:
     """The value, or the tangent, in an array; the tangent of a constant is None."""
     if isinstance(array, Dual) and array.level is level:
         return array.tangent if tangent else array.array
@@ -251,7 +251,7 @@ def tangent_of(x: Tensor, level: Level, zeros: bool = False) -> Tensor | None:
     return _crossed(_beside(x, found, level), (x, lambda grad: enter_dual(grad, None, level)))
 
 
-def _beside(x: Tensor, part: Any, level: Level) -> Any:
+def _beside(x: Tensor, part: object, level: Level) -> Any:
     """A part of `x` in all levels that `x` is in but this one, so that its gradient is one of each sample, too."""
     if not (x._needs and recording.enabled):
         return part

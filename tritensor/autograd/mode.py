@@ -244,7 +244,7 @@ class _BareMode(_GradMode):
     def __new__(cls, function: None = None) -> Self: ...
     @overload
     def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         """An instance, or the function decorated when used as a bare decorator."""
         made = object.__new__(cls)
         return made if function is None else made(function)

@@ -50,7 +50,7 @@ class MatmulSwitches:
     def fp32_precision(self, value: str) -> None:
         precision.set_product(value)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Set a switch.
 
         Raises:

@@ -34,7 +34,7 @@ def is_current_stream_capturing() -> bool:
     return driver is not None and capturing(driver, devices.current_index()) is not None
 
 
-def _pool(driver: Driver, stream: Stream, handle: Any) -> Pool:
+def _pool(driver: Driver, stream: Stream, handle: tuple[int, ...]) -> Pool:
     """The pool of a handle on the stream's device, made on first use."""
     index = stream.device.index
     found = driver.pools.get((handle, index))
@@ -262,7 +262,7 @@ class graph:
             self._leave()
             raise
 
-    def __exit__(self, kind: Any, *exception: Any) -> None:
+    def __exit__(self, kind: object, *exception: Any) -> None:
         try:
             if kind is None:
                 self.cuda_graph.capture_end()

@@ -103,7 +103,7 @@ class UserKernel:
         return value._data
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A number or tuple of a subclass (`numpy.float64`, `Size`) as Triton takes it: as what it is a subclass of."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))

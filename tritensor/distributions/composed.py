@@ -20,7 +20,7 @@ from .distribution import Distribution, broadcast_all, stated, sum_rightmost
 from .transforms import AbsTransform, AffineTransform, ComposeTransform, ExpTransform, PowerTransform, Transform
 
 __all__ = [
-    *("Gumbel", "HalfNormal", "Independent", "LogNormal", "MixtureSameFamily", "TransformedDistribution", "Weibull"),
+    *("Gumbel", "HalfNormal", "Independent", "LogNormal", "MixtureSameFamily", "TransformedDistribution", "Weibull")
 ]
 
 
@@ -146,7 +146,7 @@ class HalfNormal(TransformedDistribution):
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, False), AbsTransform(), validate_args)
 
     scale = stated("The deviation of the normal number.", lambda self: self.base_dist.scale)
@@ -175,7 +175,7 @@ class Gumbel(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         limits, log_of = finfo(self.loc.dtype), ExpTransform().inv
         base = Uniform(full_like(self.loc, limits.tiny), full_like(self.loc, 1 - limits.eps), False)
@@ -202,7 +202,7 @@ class Weibull(TransformedDistribution):
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Tensor | float, concentration: Tensor | float, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         self.concentration_reciprocal = self.concentration.reciprocal()
         parts = [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]

@@ -5,7 +5,7 @@ Formulas: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log, pi, sqrt
 from typing import Any
 
@@ -27,7 +27,7 @@ euler = 0.57721566490153286
 _ROOT = log(sqrt(2 * pi))
 
 
-def _like(made: Any, distribution: Distribution, of: Tensor, sample_shape: Sequence[int]) -> Tensor:
+def _like(made: Callable[..., Any], distribution: Distribution, of: Tensor, sample_shape: Sequence[int]) -> Tensor:
     return made(distribution._extended_shape(sample_shape), dtype=of.dtype, device=of.device)
 
 
@@ -42,7 +42,7 @@ class _Located(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     has_rsample = True
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self._set(validate_args, loc=loc, scale=scale)
 
     def _standard(self, value: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ class Uniform(Distribution):
 
     has_rsample = True
 
-    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, low: Tensor | float, high: Tensor | float, validate_args: bool | None = None) -> None:
         self._set(validate_args, low=low, high=high)
 
     @property
@@ -227,7 +227,7 @@ class _StandardGamma(Function):
         return found
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: Any, grad: Tensor) -> Any:
         alpha, x = (each.double() for each in ctx.saved_tensors)
         from ..special import gammainc
 
@@ -294,7 +294,7 @@ class StudentT(Distribution):
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     has_rsample = True
 
-    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, df: Tensor | float, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self._set(validate_args, df=df, loc=loc, scale=scale)
 
     mean = stated("loc, NaN unless df is above 1.", lambda self: where(self.df > 1, self.loc, float("nan")))

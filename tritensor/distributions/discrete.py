@@ -27,7 +27,7 @@ class _Binary(Weighted):
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         self._set_weights(probs, logits, validate_args)
 
 
@@ -72,7 +72,7 @@ class Geometric(_Binary):
 
     support = constraints.nonnegative_integer
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(self, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(probs, logits, validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
             bad = self.probs[self.probs <= 0]
@@ -108,7 +108,7 @@ class Binomial(_Binary):
     total_count: Tensor
 
     def __init__(
-        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, total_count: Any = 1, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._set_weights(probs, logits, validate_args, total_count=total_count)
         self.total_count = self.total_count.to(self._weight.dtype)
@@ -158,7 +158,7 @@ class Poisson(Distribution):
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Tensor | float, validate_args: bool | None = None) -> None:
         self._set(validate_args, rate=rate)
 
     mean = stated("rate.", lambda self: self.rate)
@@ -267,7 +267,7 @@ class Multinomial(_OfClasses):
     """The multinomial distribution: the counts of each class in `total_count` draws."""
 
     def __init__(
-        self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, total_count: int = 1, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")

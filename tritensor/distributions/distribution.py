@@ -190,7 +190,7 @@ class Distribution:
         found = events.reshape(-1, *(1,) * len(self._batch_shape))
         return found.expand(-1, *self._batch_shape) if expand else found
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Tensor) -> None:
         if not self._validate_args:
             return
         require(isinstance(value, Tensor), ValueError, "The value argument to log_prob must be a Tensor")
@@ -237,7 +237,7 @@ class Weighted(Distribution):
 
     binary = True  # one probability for each of the batch; otherwise those of all events along the last dimension
 
-    def _set_weights(self, probs: Any, logits: Any, validate_args: bool | None, **parameters: Any) -> None:
+    def _set_weights(self, probs: Any, logits: Tensor | None, validate_args: bool | None, **parameters: Any) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         name, value = ("probs", probs) if logits is None else ("logits", logits)

@@ -110,7 +110,7 @@ def _with_parameters(self: Any, shape: Sequence[int]) -> Size:
     return Size(broadcast_shapes(tuple(shape), *own))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: Tensor, other: Tensor) -> bool:
     found = one == other
     return bool(found.all()) if isinstance(found, Tensor) else bool(found)
 

@@ -127,7 +127,7 @@ class Heap:
         """Bytes that this process may hold."""
         return int(self.fraction * self.driver.total_memory(self.index))
 
-    def give_back(self, block: Block, queue: Any) -> None:
+    def give_back(self, block: Block, queue: object) -> None:
         """Free a block in the order of a queue."""
         self.blocks.pop(block.address, None)
         self.reserved -= block.size

@@ -78,7 +78,7 @@ class Driver(AbstractDriver):
 
     # -- streams and events
 
-    def mark_behind(self, queue: Any) -> Any:
+    def mark_behind(self, queue: object) -> Any:
         """A mark behind all work in the queue; while the queue is captured, behind the work before the capture."""
         capture = self.captures.get(id(queue))
         return self.mark(queue) if capture is None else capture.before

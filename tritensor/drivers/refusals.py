@@ -54,7 +54,7 @@ def refuse(capture: Any, fact: str, remedy: str) -> None:
     raise DeviceError(first, f"{name}: {fact}", f"at {ledger.call_site()}", remedy=remedy)
 
 
-def refused_by(driver: AbstractDriver, queue: Any, fact: str, remedy: str) -> None:
+def refused_by(driver: AbstractDriver, queue: object, fact: str, remedy: str) -> None:
     """Raise if a queue is being captured; costs 60 ns where none is."""
     if driver.captures:
         capture = driver.captures.get(id(queue))

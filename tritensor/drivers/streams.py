@@ -47,13 +47,13 @@ class Stream:
         self._attach(driver, index, driver.open_queue(index, priority), priority)
 
     @classmethod
-    def on(cls, driver: AbstractDriver, index: int, queue: Any, priority: int) -> Stream:
+    def on(cls, driver: AbstractDriver, index: int, queue: object, priority: int) -> Stream:
         """The stream of a driver's queue."""
         stream = object.__new__(cls)
         stream._attach(driver, index, queue, priority)
         return stream
 
-    def _attach(self, driver: AbstractDriver, index: int, queue: Any, priority: int) -> None:
+    def _attach(self, driver: AbstractDriver, index: int, queue: object, priority: int) -> None:
         self.driver = driver
         self.device = devices.cuda(index)
         self.handle = queue

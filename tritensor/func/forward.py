@@ -38,7 +38,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     return _jvp(func, primals, tangents, None, strict, has_aux)
 
 
-def _jvp(func: Callable[..., Any], primals: Any, tangents: Any, argnums: Any, strict: bool, has_aux: bool) -> Any:
+def _jvp(func: Callable[..., Any], primals: object, tangents: object, argnums: Any, strict: bool, has_aux: bool) -> Any:
     if not isinstance(primals, tuple):
         raise AutogradError(f"{_WORDS}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     moving = primals if argnums is None else chosen(primals, argnums)
@@ -80,7 +80,7 @@ def _jvp(func: Callable[..., Any], primals: Any, tangents: Any, argnums: Any, st
 
 
 def jacfwd(
-    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
+    func: Callable[..., Any], argnums: object = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
     """The function that returns the Jacobian of `func` by forward mode: a run for each element of the arguments.
 
@@ -101,7 +101,7 @@ def jacfwd(
         moving, inputs = flatten(chosen(args, argnums))
         rows = unflatten(basis(moving, 0, sum([x.numel() for x in moving])), inputs)
 
-        def push(row: Any) -> Any:
+        def push(row: dict[str, Any] | Tensor) -> Any:
             value, *found = _jvp(func, args, row, argnums, False, has_aux)
             refuse_complex("jacfwd", value, "outputs")
             return tuple(found) if has_aux else found[0]
@@ -118,7 +118,7 @@ def jacfwd(
     return wrapper
 
 
-def _by_input(columns: Any, inputs: list[Any], spec: Spec) -> Any:
+def _by_input(columns: Tensor, inputs: list[Any], spec: Spec) -> Any:
     """The tree of the Jacobians of one output with respect to the inputs, from its derivatives in all directions."""
     found, start, rows = [], 0, columns.movedim(0, -1)
     for each in inputs:
@@ -128,7 +128,7 @@ def _by_input(columns: Any, inputs: list[Any], spec: Spec) -> Any:
     return unflatten(found, spec)
 
 
-def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+def hessian(func: Callable[..., Any], argnums: object = 0) -> Callable[..., Any]:
     """The function that returns the second derivatives of `func`: `jacfwd(jacrev(func))`.
 
     >>> import tritensor as torch

@@ -15,7 +15,7 @@ _MISSING: Any = object()
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
-    args: Any = None,
+    args: tuple[Tensor, ...] | None = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,

@@ -41,7 +41,7 @@ def chosen(args: Sequence[Any], argnums: Any) -> Any:
     return tuple([args[place] for place in places])
 
 
-def _position(argnum: Any, count: int) -> int:
+def _position(argnum: int, count: int) -> int:
     require(isinstance(argnum, int), AutogradError, "argnum must be int, got: {}", type(argnum))
     require(-count <= argnum < count, AutogradError, "Got argnum={}, but only {} positional inputs", argnum, count)
     return argnum % count
@@ -55,7 +55,7 @@ def replaced(args: Sequence[Any], argnums: Any, new: Any) -> list[Any]:
     return found
 
 
-def split_aux(call: str, output: Any) -> tuple[Any, Any]:
+def split_aux(call: str, output: object) -> tuple[Any, Any]:
     """The output and what a function returns beside it.
 
     Raises:
@@ -81,7 +81,7 @@ def only_tensors(call: str, outputs: list[Any]) -> None:
             )
 
 
-def refuse_complex(call: str, values: Any, of: str) -> None:
+def refuse_complex(call: str, values: object, of: str) -> None:
     """Raise if a tensor is complex.
 
     Raises:
@@ -161,7 +161,7 @@ def _reaches_beyond(outputs: Sequence[Any], own: Sequence[Any]) -> bool:
     return False
 
 
-def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad_and_value(func: Callable[..., Any], argnums: object = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that returns the gradient of `func`, and its value; see `grad`."""
     words = "grad_and_value(f)(*args)"
 
@@ -189,7 +189,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
     return wrapper
 
 
-def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(func: Callable[..., Any], argnums: object = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that returns the gradient of `func`, whose result is one number.
 
     >>> import tritensor as torch
@@ -252,7 +252,7 @@ def _vjp(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Any, has_a
         run.finished(flat)
         value = run.outward(output)
 
-    def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+    def pull(cotangents: dict[str, Any] | Tensor, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         starts, given = flatten(cotangents)
         if given != spec:
             raise AutogradError(
@@ -281,7 +281,7 @@ def basis(values: Sequence[Any], start: int, count: int) -> list[Any]:
 
 def jacrev(
     func: Callable[..., Any],
-    argnums: Any = 0,
+    argnums: object = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,

@@ -38,7 +38,7 @@ def _children(tree: Any) -> tuple[Any, list[Any]] | None:
     return None
 
 
-def flatten(tree: Any) -> tuple[list[Any], Spec]:
+def flatten(tree: object) -> tuple[list[Any], Spec]:
     """The leaves, and the structure."""
     found = _children(tree)
     if found is None:
@@ -65,13 +65,13 @@ def unflatten(leaves: Sequence[Any], spec: Spec) -> Any:
     return spec.kind(*values) if hasattr(spec.kind, "_fields") else spec.kind(values)
 
 
-def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
+def tree_map(function: Callable[[Any], Any], tree: object) -> Any:
     """The tree of what `function` makes of each leaf."""
     leaves, spec = flatten(tree)
     return unflatten([function(leaf) for leaf in leaves], spec)
 
 
-def broadcast(tree: Any, spec: Spec) -> list[Any] | None:
+def broadcast(tree: object, spec: Spec) -> list[Any] | None:
     """A leaf of `tree` for each leaf of the structure, which `tree` is the upper part of; None where it is not."""
     found = _children(tree)
     if found is None:

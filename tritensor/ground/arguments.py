@@ -17,7 +17,7 @@ publish("OutOfMemoryError", OutOfMemoryError, functional=False)
 UNEXPECTED = (AttributeError, TypeError, ValueError, OverflowError)
 
 
-def wrong_type(call: str, name: str, wanted: str, value: Any, position: int | None = None) -> ArgumentError:
+def wrong_type(call: str, name: str, wanted: str, value: object, position: int | None = None) -> ArgumentError:
     """The error for an argument of another type than the call wants.
 
     >>> str(wrong_type("eye", "n", "int", True, 1))
@@ -27,7 +27,7 @@ def wrong_type(call: str, name: str, wanted: str, value: Any, position: int | No
     return ArgumentError(f"{call}(): argument '{name}'{where} must be {wanted}, not {type(value).__name__}")
 
 
-def check_tensor(call: str, name: str, position: int, value: Any) -> None:
+def check_tensor(call: str, name: str, position: int, value: object) -> None:
     """Raise unless `value` is a Tensor (which this module must not import)."""
     if not hasattr(value, "_origin"):
         raise wrong_type(call, name, "Tensor", value, position)
@@ -40,7 +40,7 @@ def check_tensors(tensors: Sequence[Any]) -> None:
             raise ArgumentError(f"expected Tensor as element {position} in argument 0, but got {type(x).__name__}")
 
 
-def check_flag(call: str, name: str, value: Any, position: int | None = None) -> None:
+def check_flag(call: str, name: str, value: bool, position: int | None = None) -> None:
     """Raise unless `value` is True or False: a number or a text would be taken for True."""
     if not isinstance(value, bool):
         raise wrong_type(call, name, "bool", value, position)
@@ -84,7 +84,7 @@ def number_in(value: Any) -> Any:
     return value.item() if hasattr(value, "_origin") and not value.ndim and not value._needs else value
 
 
-def number_of(call: str, name: str, value: Any) -> Any:
+def number_of(call: str, name: str, value: object) -> Any:
     """A factor: a number, or a tensor that holds one."""
     value = number_in(value)
     if hasattr(value, "_origin") or value is None or isinstance(value, (str, list, tuple)):
@@ -119,7 +119,7 @@ def older_order(call: str, factors: dict[str, Any], *values: Any) -> tuple[tuple
     raise ArgumentError(f"{call}() takes {count + 1} positional arguments but {len(values)} were given")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """True if a factor may be this: a number, or a tensor without dimensions."""
     return not value.ndim if hasattr(value, "ndim") else isinstance(value, (int, float, complex))
 

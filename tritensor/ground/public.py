@@ -48,7 +48,7 @@ def casts_of(casting: Declared) -> Declared:
     return casting
 
 
-def publish(name: str, value: Any, *, package: bool = True, functional: bool = True) -> None:
+def publish(name: str, value: object, *, package: bool = True, functional: bool = True) -> None:
     """Make `value` the public `name` of tritensor, of tritensor.functional, or of both.
 
     Raises:
@@ -104,14 +104,14 @@ def public(
     return declare
 
 
-def _takes_a_tensor(function: Any) -> bool:
+def _takes_a_tensor(function: Callable[..., Any]) -> bool:
     """True if a function's first parameter is a tensor."""
     code = getattr(function, "__code__", None)
     first = code.co_varnames[0] if code is not None and code.co_argcount else ""
     return bool(first) and function.__annotations__.get(first) == "Tensor"
 
 
-def _makes_a_tensor(function: Any) -> bool:
+def _makes_a_tensor(function: Callable[..., Any]) -> bool:
     """True if a function has a parameter for the device of what it makes, and one for the dtype."""
     code = getattr(function, "__code__", None)
     return code is not None and {"dtype", "device"} <= {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}

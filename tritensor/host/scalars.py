@@ -134,7 +134,7 @@ def single(value: Any, kind: dtypes.dtype) -> Any:
     return rounded(converted(value, dtypes.float64), kind)
 
 
-def rounded(value: Any, kind: dtypes.dtype) -> float:
+def rounded(value: float, kind: dtypes.dtype) -> float:
     """A real number as an element of a floating dtype, infinite where that is too small.
 
     >>> import tritensor as torch
@@ -156,7 +156,7 @@ def holder(kind: dtypes.dtype) -> Callable[[Any], Any]:
     return lambda value: converted(value, kind)
 
 
-def _refused(value: Any, kind: dtypes.dtype) -> DtypeError:
+def _refused(value: complex, kind: dtypes.dtype) -> DtypeError:
     limits = _LIMITS.get(kind.numpy)
     most = "" if limits is None else f"it holds {limits[0]} to {limits[1]}"
     return DtypeError(

@@ -20,7 +20,7 @@ from ..types import dtypes
 _INT64 = np.dtype(np.int64)
 
 
-def is_complex(value: Any) -> bool:
+def is_complex(value: object) -> bool:
     """True if a value is a complex array on a device."""
     return value.__class__ is DeviceArray and value.dtype.kind == "c"
 

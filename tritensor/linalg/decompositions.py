@@ -42,7 +42,7 @@ DIVIDED = Matrices("lu_solve_cpu", "torch.linalg.lu_solve" + _WANTS)
     outputs={"L": None, "info": INFO},
     autocast={"cpu": "float32"},
 )
-def cholesky(A, *, upper):
+def cholesky(A: np.ndarray, *, upper: bool):
     """L of A = L L^H, from one triangle of A, and the order of the first minor that is not positive, or 0."""
     lower = A.conj().mT if upper else A
     info = np.zeros(A.shape[:-2], np.int32)
@@ -70,7 +70,7 @@ def _as_far_as_positive(a: np.ndarray) -> int:
 
 
 @cholesky.gradient
-def _(grad, L, upper):
+def _(grad: Tensor, L: Tensor, upper: bool):
     L, grad = (adjoint(L), adjoint(grad)) if upper else (L, grad)
     inner = (adjoint(L) @ grad).tril()
     inner = (inner + adjoint(inner.tril(-1))) * 0.5
@@ -81,7 +81,7 @@ def _(grad, L, upper):
 
 
 @hosted(Matrices("geqrf_cpu", "linalg.qr" + _WANTS), name="linalg_qr", outputs=("Q", "R"), autocast={"cpu": "float32"})
-def qr(A, *, mode):
+def qr(A: np.ndarray, *, mode: str):
     """Q, of orthonormal columns, and R, upper triangular, of A = Q R; of the mode "r" R alone."""
     if mode == "r":
         return np.empty(0, A.dtype), orthogonal(A, mode)
@@ -89,7 +89,7 @@ def qr(A, *, mode):
 
 
 @qr.gradient
-def _(grads, Q, R, mode):
+def _(grads: list[Tensor], Q: Tensor, R: Tensor, mode: str):
     of_q, of_r = grads
     m, n = Q.shape[-2] if mode != "r" else 0, R.shape[-1]
     words = "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
@@ -112,7 +112,7 @@ def _(grads, Q, R, mode):
 
 
 @hosted(Matrices("geqrf_cpu"), outputs=("a", "tau"), autocast={"cpu": "float32"})
-def geqrf(A):
+def geqrf(A: np.ndarray):
     """R, below it the vectors of Householder's reflections, and their factors."""
     a, tau = np.linalg.qr(A, "raw")
     return a.mT, tau
@@ -127,7 +127,7 @@ def geqrf(A):
     outputs={"U": None, "S": "real", "Vh": None},
     autocast={"cpu": "float32"},
 )
-def svd(A, *, full_matrices, compute_uv=True):
+def svd(A: np.ndarray, *, full_matrices: bool, compute_uv: bool = True):
     """U, S and V^H of A = U diag(S) V^H; S alone unless `compute_uv`."""
     options = {"full_matrices": full_matrices, "compute_uv": compute_uv}
     found = failing("linalg.svd", "singular values", np.linalg.svd, A, **options)
@@ -177,7 +177,7 @@ def _(grads, U, S, Vh):
     outputs={"eigenvalues": "complex", "eigenvectors": "complex"},
     autocast={"cpu": "float32"},
 )
-def eig(A, *, vectors=True):
+def eig(A: np.ndarray, *, vectors: bool = True):
     """The eigenvalues of square matrices, and eigenvectors of length 1 unless the values alone are wanted."""
     require(np.isfinite(A).all(), LinAlgError, "torch.linalg.eig: input tensor should not contain infs or NaNs.")
     if not vectors:
@@ -186,7 +186,7 @@ def eig(A, *, vectors=True):
 
 
 @eig.gradient
-def _(grads, eigenvalues, eigenvectors):
+def _(grads, eigenvalues: Tensor, eigenvectors: Tensor):
     of_values, of_vectors = grads
     L, V = eigenvalues, eigenvectors
     Vh = adjoint(V)
@@ -205,14 +205,14 @@ def _(grads, eigenvalues, eigenvectors):
     outputs={"eigenvalues": "real", "eigenvectors": None},
     autocast={"cpu": "float32"},
 )
-def eigh(A, *, UPLO, vectors=True):
+def eigh(A: np.ndarray, *, UPLO: str, vectors: bool = True):
     """The eigenvalues of Hermitian matrices in rising order, from one triangle, and orthonormal eigenvectors."""
     found = failing("linalg.eigh", "eigenvalues", np.linalg.eigh if vectors else np.linalg.eigvalsh, A, UPLO=UPLO)
     return tuple(found) if vectors else (found, np.empty(0, A.dtype))
 
 
 @eigh.gradient
-def _(grads, eigenvalues, eigenvectors):
+def _(grads, eigenvalues: Tensor, eigenvectors: Tensor):
     (of_values, of_vectors), V = grads, eigenvectors
     Vh = adjoint(V)
     if of_vectors is None:
@@ -231,13 +231,13 @@ def _(grads, eigenvalues, eigenvectors):
 
 
 @hosted(Matrices("lu_cpu"), name="linalg_lu_factor_ex", outputs={"LU": None, "pivots": INFO, "info": INFO})
-def lu(A):
+def lu(A: np.ndarray):
     """L below the diagonal and U from it on, of A = P L U, the exchanges of rows, and the first pivot that is zero."""
     return eliminated(A)
 
 
 @lu.gradient
-def _(grad, LU, pivots):
+def _(grad: Tensor, LU: Tensor, pivots: Tensor):
     m, n = LU.shape[-2:]
     k = min(m, n)
     L, U, L2, U2 = unit_lower(LU[..., :k, :k]), LU[..., :k, :k].triu(), LU[..., k:, :k], LU[..., :k, k:]
@@ -253,7 +253,7 @@ def _(grad, LU, pivots):
 
 
 @hosted(INTEGRAL, name="lu_permutation", outputs={"order": dtypes.int64})
-def permutation(pivots, *, size):
+def permutation(pivots: np.ndarray, *, size: int):
     """The order of rows that exchanging rows leads to: row i of P^T A is row order[i] of A."""
     words = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result "
     require(((pivots > 0) & (pivots <= size)).all(), LinAlgError, words + "of lu_factor?")
@@ -276,7 +276,7 @@ def ldl(A, *, hermitian):
     outputs=("X",),
     kinds={"pivots": INFO},
 )
-def ldl_solve(LD, pivots, B, *, hermitian):
+def ldl_solve(LD: np.ndarray, pivots: np.ndarray, B: np.ndarray, *, hermitian: bool):
     """X of A X = B, from L D L^T of A."""
     return solved_symmetric(LD, pivots, B, hermitian)
 

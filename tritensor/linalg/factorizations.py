@@ -7,8 +7,6 @@ other shapes and DtypeError for other dtypes.
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import return_types
 from ..autograd.gradients import called
 from ..autograd.levels import followed
@@ -87,7 +85,7 @@ def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     return return_types.linalg_qr(*decompositions.qr(A, mode=mode))
 
 
-def _check_driver(A: Tensor, driver: Any) -> None:
+def _check_driver(A: Tensor, driver: str | None) -> None:
     check_matrices("linalg.svd", A, square=False)
     words = "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
     require(driver is None or (A.is_cuda and driver in ("gesvd", "gesvdj", "gesvda")), ShapeError, words)
@@ -137,7 +135,7 @@ def eigvals(input: Tensor) -> Tensor:
     return decompositions.eig(input, vectors=followed(input))[0]
 
 
-def _triangle(input: Tensor, letter: Any) -> str:
+def _triangle(input: Tensor, letter: str) -> str:
     check_matrices("linalg.eigh", input)
     words = "Expected UPLO argument to be 'L' or 'U', but got {}"
     require(str(letter).upper() in ("L", "U"), ShapeError, words, letter)

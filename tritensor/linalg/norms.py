@@ -70,7 +70,7 @@ def matrix_norm(
 
 @_listed
 def norm(
-    A: Tensor, ord: float | str | None = None, dim: Any = None, keepdim: bool = False, *, dtype: Dtype = None
+    A: Tensor, ord: float | str | None = None, dim: Dim | None = None, keepdim: bool = False, *, dtype: Dtype = None
 ) -> Tensor:
     """`matrix_norm` of an `ord` and a matrix, or along two dimensions; else `vector_norm`, of all elements or along
     one dimension."""
@@ -115,13 +115,13 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
 
 
 @public(functional=False, out=takes_out(), autocast={"cuda": "float32"})
-def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+def nuclear_norm(input: Tensor, dim: Dim = (-2, -1), keepdim: bool = False) -> Tensor:
     """`linalg.matrix_norm` with "nuc"."""
     return matrix_norms.matrix_norm(input, "nuc", dim, keepdim, None)
 
 
 @_older
-def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+def frobenius_norm(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
     """`linalg.vector_norm` along one dimension or two."""
     count = len(dim) if isinstance(dim, (tuple, list)) else 1
     require(count < 3, ShapeError, "Expected at most 2 dimensions, but got {} dimensions instead.", count)

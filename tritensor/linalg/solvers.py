@@ -14,6 +14,7 @@ import numpy as np
 from ..kernels.hosted.family import hosted
 from ..kernels.hosted.pivoting import eliminated
 from ..kernels.triangular.family import OfFactors, Triangular
+from ..tensors import Tensor
 from ..types import dtypes
 from .matrices import Matrices, adjoint, failing
 
@@ -58,19 +59,19 @@ def _regular(run: Callable[..., np.ndarray], a: np.ndarray, b: np.ndarray) -> tu
     outputs={"inverse": None, "info": INFO},
     autocast={"cpu": "float32"},
 )
-def inverse(A):
+def inverse(A: np.ndarray):
     """The inverse, and 0, or the number of a pivot that is zero."""
     return _regular(lambda a, _: np.linalg.inv(a.mT).mT, A, A)
 
 
 @inverse.gradient
-def _(grad, inverse):
+def _(grad: Tensor, inverse: Tensor):
     turned = adjoint(inverse)
     return -(turned @ grad @ turned)
 
 
 @hosted(Matrices("lu_cpu", "linalg.solve" + _WANTS), name="linalg_solve_ex", outputs={"result": None, "info": INFO})
-def solution(A, B, *, left=True, vector=False):
+def solution(A: np.ndarray, B: np.ndarray, *, left: bool = True, vector: bool = False):
     """X of A @ X = B (X @ A = B unless `left`), and 0 or the number of a pivot that is zero; with `vector` the last
     dimension of B, of size 1, is left out."""
     if left:
@@ -81,7 +82,7 @@ def solution(A, B, *, left=True, vector=False):
 
 
 @solution.gradient
-def _(grad, A, result, left, vector, needs):
+def _(grad: Tensor, A, result, left: bool, vector, needs: tuple[bool, ...]):
     if vector:
         of_b = solution(adjoint(A), grad.unsqueeze(-1))[0]
         return (-(of_b @ adjoint(result.unsqueeze(-1))) if needs[0] else None), of_b
@@ -89,7 +90,7 @@ def _(grad, A, result, left, vector, needs):
     return (_of_matrix(of_b, result, left) if needs[0] else None), of_b
 
 
-def _of_matrix(of_b: Any, x: Any, left: bool) -> Any:
+def _of_matrix(of_b: Tensor, x: Tensor, left: bool) -> Any:
     """The gradient of A, where X solves A @ X = B or X @ A = B, from that of B."""
     return -(of_b @ adjoint(x)) if left else -(adjoint(x) @ of_b)
 
@@ -102,7 +103,7 @@ cholesky_solved.autocasts(cpu="float32")
 
 
 @substituted.gradient
-def _(grad, A, out, upper, left, unitriangular, needs):
+def _(grad: Tensor, A: Tensor, out: Tensor, upper: bool, left: bool, unitriangular: bool, needs: tuple[bool, ...]):
     of_b = substituted(adjoint(A), grad, upper=not upper, left=left, unitriangular=unitriangular)
     if not needs[0]:
         return None, of_b
@@ -111,7 +112,7 @@ def _(grad, A, out, upper, left, unitriangular, needs):
 
 
 @cholesky_solved.gradient
-def _(grad, A, out, upper, needs):
+def _(grad: Tensor, A: Tensor, out: Tensor, upper: bool, needs: tuple[bool, ...]):
     of_b = cholesky_solved(A, grad, upper=upper)
     if not needs[0]:
         return None, of_b
@@ -124,18 +125,18 @@ def _(grad, A, out, upper, needs):
 
 
 @hosted(Matrices("lu_cpu", "linalg.det" + _WANTS), name="linalg_det")
-def det(A):
+def det(A: np.ndarray):
     """The determinant."""
     return np.linalg.det(A)
 
 
 @det.gradient
-def _(grad, A):
+def _(grad: Tensor, A: Tensor):
     return grad[..., None, None] * cofactors(A)
 
 
 @hosted(Matrices("lu_cpu"))
-def cofactors(A):
+def cofactors(A: np.ndarray):
     """The conjugates of the determinants of a matrix without a row and a column: conj(det(A)) * inv(A)^H, also of
     singular matrices."""
     det = np.linalg.det(A)
@@ -158,12 +159,12 @@ def _products(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cofactors.gradient
-def _(grad, A):
+def _(grad: Tensor, A: Tensor):
     return cofactors_moved(A, grad)
 
 
 @hosted(Matrices("lu_cpu"))
-def cofactors_moved(A, G):
+def cofactors_moved(A: np.ndarray, G: np.ndarray):
     """The conjugate of how the minors of conj(cofactors(A)) change as A does by conj(G): of determinants of two rows
     and two columns less, so of any matrix."""
     u, s, vh = np.linalg.svd(A)
@@ -180,7 +181,7 @@ def cofactors_moved(A, G):
     return turned[..., None, None] * (u @ found @ vh)
 
 
-def _moved_twice(grad: Any, A: Any, G: Any) -> Any:
+def _moved_twice(grad: Tensor, A: Tensor, G: Tensor) -> Any:
     """The third derivative of the determinant, of regular matrices."""
     k, size = inverse(A)[0].mT, det(A)[..., None, None]
     g, h = ((k * x).sum((-2, -1), keepdim=True) for x in (G, grad))
@@ -195,7 +196,7 @@ cofactors_moved.gradients(A=_moved_twice, G=lambda grad, A: cofactors_moved(A, g
 @hosted(
     Matrices("lu_cpu", "linalg.slogdet" + _WANTS), name="linalg_slogdet", outputs={"sign": None, "logabsdet": "real"}
 )
-def slogdet(A):
+def slogdet(A: np.ndarray):
     """The logarithm of the determinant's absolute value, and its sign: of complex numbers its direction."""
     return tuple(np.linalg.slogdet(A))
 
@@ -222,7 +223,7 @@ def _spectrum(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray, n
     return u, s, _mh(u)
 
 
-def _counting(s: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
+def _counting(s: np.ndarray, atol: np.ndarray | float, rtol: np.ndarray | float) -> np.ndarray:
     """Tests which values are larger than both tolerances, the second of which is relative to the largest value."""
     size = np.abs(s)
     top = size.max(-1, keepdims=True, initial=0)
@@ -235,7 +236,7 @@ def _inverted(s: np.ndarray, counting: np.ndarray) -> np.ndarray:
 
 
 @hosted(Matrices("svd_cpu"), name="linalg_pinv", kinds=TOLERANCES)
-def pseudoinverse(A, atol, rtol, *, hermitian=False):
+def pseudoinverse(A: np.ndarray, atol: float, rtol: float, *, hermitian: bool = False):
     """The pseudoinverse; singular values up to the larger of `atol` and `rtol` times the largest are taken for 0."""
     u, s, vh = _spectrum(A, hermitian)
     return (_mh(vh) * _inverted(s, _counting(s, atol, rtol))[..., None, :]) @ _mh(u)
@@ -245,7 +246,7 @@ pseudoinverse.refuses = dict.fromkeys(TOLERANCES, "linalg_pinv")
 
 
 @pseudoinverse.gradient
-def _(grad, A, out):
+def _(grad: Tensor, A: Tensor, out: Tensor):
     """G. H. Golub and V. Pereyra, "The Differentiation of Pseudo-Inverses", SIAM J. Numer. Anal. 10, 1973."""
     p, ph, gh = out, adjoint(out), adjoint(grad)
     if A.shape[-2] <= A.shape[-1]:
@@ -264,7 +265,7 @@ def _(grad, A, out):
     kinds=TOLERANCES,
     autocast={"cpu": "float32"},
 )
-def rank(A, atol, rtol, *, hermitian=False):
+def rank(A, atol, rtol, *, hermitian: bool = False):
     """The number of singular values that are larger than both tolerances."""
     if hermitian:
         s = failing("linalg.eigh", "eigenvalues", np.linalg.eigvalsh, A)
@@ -279,7 +280,7 @@ def rank(A, atol, rtol, *, hermitian=False):
     outputs={"solution": None, "residuals": "real", "rank": dtypes.int64, "singular_values": "real"},
     autocast={"cpu": "float32"},
 )
-def least_squares(A, B, *, rcond):
+def least_squares(A: np.ndarray, B: np.ndarray, *, rcond: float):
     """The smallest X for which A @ X - B is smallest, the squares of that, the rank, and the singular values."""
     u, s, vh = _spectrum(A, False)
     counting = _counting(s, np.zeros(()), np.asarray(rcond))
@@ -297,7 +298,7 @@ def _regular_matrices(draw: Any, *shape: int) -> np.ndarray:
     return draw(shape) + np.asarray(4 * np.eye(shape[-1]), draw(()).dtype)
 
 
-def _of_matrices(draw: Any) -> Iterator[tuple[Any, ...]]:
+def _of_matrices(draw: object) -> Iterator[tuple[Any, ...]]:
     for shape in ((3, 3), (5, 1, 2, 2), (0, 0), (0, 2, 2)):
         yield [_regular_matrices(draw, *shape)], {}
 

@@ -237,7 +237,7 @@ def form_of_new(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) ->
     return found
 
 
-def owns_all(data: Any) -> bool:
+def owns_all(data: object) -> bool:
     """True if an array covers all of its memory in row-major order, and no other array shares the memory."""
     if data.__class__ is DeviceArray:
         return getrefcount(data.buffer) <= 2 and data.is_contiguous() and data.nbytes == data.buffer.nbytes

@@ -100,10 +100,10 @@ class Sequential(_Numbered):
             input = module(input)
         return input
 
-    def __add__(self, other: Any) -> Sequential:
+    def __add__(self, other: object) -> Sequential:
         return Sequential(*self, *_checked(other))
 
-    def __iadd__(self, other: Any) -> Self:
+    def __iadd__(self, other: object) -> Self:
         return self.extend(_checked(other))
 
     def __mul__(self, other: int) -> Sequential:
@@ -121,7 +121,7 @@ def _checked(other: Any) -> Sequential:
     return other
 
 
-def _times(modules: Sequential, count: Any) -> list[Module]:
+def _times(modules: Sequential, count: int) -> list[Module]:
     if not isinstance(count, int):
         raise TypeError(f"unsupported operand type(s) for *: {type(modules)} and {type(count)}")
     if count <= 0:

@@ -22,7 +22,7 @@ def parse(
     dtype: Any = None,
     non_blocking: bool = False,
     tensor: Tensor | None = None,
-    memory_format: Any = None,
+    memory_format: formats.memory_format | None = None,
 ) -> tuple[Any, Any, bool, Any]:
     """The device, dtype, `non_blocking` and memory format of a call of `Module.to`, in any of its forms.
 
@@ -37,7 +37,7 @@ def parse(
     return device if device is None else resolve(device), dtype, flags[0] if flags else non_blocking, memory_format
 
 
-def converter(device: Device, dtype: Dtype, non_blocking: bool = False, memory_format: Any = None) -> Change:
+def converter(device: Device, dtype: Dtype, non_blocking: bool = False, memory_format: object = None) -> Change:
     """The function that converts one tensor; integers and booleans are moved and keep their dtype.
 
     Only tensors of four and five dimensions get the memory format.
@@ -107,7 +107,7 @@ def unregistered(root: Any) -> Iterator[tuple[str, Tensor]]:
 _TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
 
-def tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) -> Iterator[tuple[str, Tensor]]:
+def tensors_in(value: object, path: str, modules: Mapping[Any, Any], depth: int) -> Iterator[tuple[str, Tensor]]:
     """The tensors in an attribute's value, its lists, tuples and dicts, and its modules other than `modules`."""
     if isinstance(value, Tensor):
         yield path, value
@@ -123,7 +123,7 @@ def tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) ->
             yield from tensors_in(entry, f"{path}[{key!r}]", modules, depth - 1)
 
 
-def warn_unregistered(root: Any, device: Device, dtype: Dtype) -> None:
+def warn_unregistered(root: object, device: Device, dtype: Dtype) -> None:
     """Warn about tensors of `root` that `change` would convert if they were registered."""
     left = []
     for path, tensor in unregistered(root):
@@ -140,5 +140,5 @@ def warn_unregistered(root: Any, device: Device, dtype: Dtype) -> None:
                 *shown,
                 remedy="register tensors with register_buffer() or as nn.Parameter, and modules with nn.ModuleList or "
                 "nn.ModuleDict",
-            ),
+            )
         )

@@ -14,7 +14,7 @@ from ..utils.hooks import RemovableHandle
 
 
 def register(
-    table: OrderedDict[int, Any], hook: Any, prepend: bool = False, also: Sequence[OrderedDict[int, Any]] = ()
+    table: OrderedDict[int, Any], hook: object, prepend: bool = False, also: Sequence[OrderedDict[int, Any]] = ()
 ) -> RemovableHandle:
     """Put a hook into a table, before the others with `prepend`, and its options into `also`."""
     handle = RemovableHandle(table, also)
@@ -61,7 +61,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         raise
 
 
-def _run_forward_hook(module: Any, number: int, hook: Any, args: Any, kwargs: Any, result: Any) -> Any:
+def _run_forward_hook(module: Any, number: int, hook: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> Any:
     if number in module._forward_hooks_with_kwargs:
         return hook(module, args, kwargs, result)
     return hook(module, args, result)
@@ -209,7 +209,7 @@ def _spread(gradients: Sequence[Any], slots: list[int], count: int) -> tuple[Any
     return tuple(full)
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: tuple[Tensor, ...]) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 

@@ -133,7 +133,7 @@ def _constructor(cls: type[Layer], kw_only: bool) -> Any:
     return compose((cls.__module__, f"{cls.__qualname__}.__init__"), parameters, "None", lines, {"__class__": cls})
 
 
-def _forward(cls: type[Layer], function: Any) -> Any:
+def _forward(cls: type[Layer], function: Callable[..., Any]) -> Any:
     """Its `forward`: the function's first parameters that are no fields and have no defaults are its inputs."""
     signature = inspect.signature(function)
     inputs, passed, by_name = [], [], False  # by name after a parameter that is left out

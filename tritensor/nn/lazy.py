@@ -43,7 +43,7 @@ class Uninitialized:
         )
 
     @_data.setter
-    def _data(self, value: Any) -> None:
+    def _data(self, value: object) -> None:
         _slot.__set__(self, value)
 
     @property

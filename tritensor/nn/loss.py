@@ -27,7 +27,7 @@ class _Reducing:
     reduction: str
     _init_only: tuple[str, ...] = "size_average", "reduce"
 
-    def _prepare(self, size_average: Any, reduce: Any) -> None:
+    def _prepare(self, size_average: Any, reduce: bool | None) -> None:
         if not (size_average is reduce is None):
             self.reduction = reduction_of(size_average, reduce, self.reduction)
 

@@ -13,7 +13,7 @@ from .parameter import Parameter
 __all__ = ["ParameterDict", "ParameterList"]
 
 
-def _registered(value: Any) -> Any:
+def _registered(value: object) -> Any:
     """A plain tensor as a parameter; anything else as it is."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 

@@ -22,12 +22,12 @@ _living: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _KINDS = {"_parameters": "parameter", "_buffers": "buffer"}
 
 
-def remember(module: Any) -> None:
+def remember(module: object) -> None:
     """Let `parameter_path` find the tensors of `module` until it is deleted."""
     _living[id(module)] = module
 
 
-def parameter_path(tensor: Any) -> str | None:
+def parameter_path(tensor: object) -> str | None:
     """The path of a parameter or buffer from the outermost module that holds it; None if no module does.
 
     >>> from tritensor import nn
@@ -61,14 +61,14 @@ def _held(tables: dict[str, Any]) -> Iterator[tuple[str, str, Tensor]]:
             yield from (("unregistered attribute", name, held) for name, held in tensors_in(value, attribute, {}, 3))
 
 
-def _is_view(tensor: Any, value: Tensor) -> bool:
+def _is_view(tensor: Tensor, value: Tensor) -> bool:
     x, y = tensor._data, value._data
     if isinstance(x, DeviceArray) and isinstance(y, DeviceArray):
         return x.buffer is y.buffer and value.data_ptr() <= tensor.data_ptr() < value.data_ptr() + value.nbytes
     return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.may_share_memory(x, y)
 
 
-def _path(module: Any, path: str, modules: list[tuple[Any, dict[str, Any]]]) -> str:
+def _path(module: object, path: str, modules: list[tuple[Any, dict[str, Any]]]) -> str:
     parents: dict[int, tuple[Any, str]] = {}
     for parent, tables in modules:
         for name, child in tables.get("_modules", {}).items():

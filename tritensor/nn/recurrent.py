@@ -118,7 +118,7 @@ class RNNBase(Module):
         """Draw all parameters anew."""
         _draw(self)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
         """The states of all steps, and the last ones (of LSTM a pair of states and cells) of each layer and direction.
 
         Args:
@@ -162,7 +162,7 @@ class RNNBase(Module):
             raise ShapeError(f"For {which} input, {states} should also be {input.ndim}-D but got {got}")
         return input.ndim == 3
 
-    def _checked(self, data: Tensor, first: Any, sequences: int) -> Any:
+    def _checked(self, data: Tensor, first: tuple[Tensor, ...] | None, sequences: int) -> Any:
         """The first states, zeros where none are given; raises if they or the input do not fit."""
         kind, count = self._flat_weights[0].dtype, self.num_layers * (1 + bool(self.bidirectional))
         if data.dtype is not kind and not precision.state.types:
@@ -202,7 +202,7 @@ def _each(values: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return None if values is None else tuple([change(value) for value in values])
 
 
-def _draw(module: Any) -> None:
+def _draw(module: Module) -> None:
     bound = 1 / math.sqrt(module.hidden_size) if module.hidden_size > 0 else 0
     for parameter in module.parameters():
         init.uniform_(parameter, -bound, bound)

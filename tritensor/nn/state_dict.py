@@ -135,7 +135,7 @@ def _assigning(module: Any, name: str, value: Tensor) -> Change:
     return change
 
 
-def _extra(module: Any, saved: Any) -> Change:
+def _extra(module: Any, saved: dict[str, Any]) -> Change:
     def change(keep: bool) -> Callable[[], Any]:
         before = module.get_extra_state() if keep else None
         module.set_extra_state(saved)
@@ -171,7 +171,7 @@ class _Loading:
         self.walked.append(module)
 
 
-def load(root: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+def load(root: object, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
     """Load a state dict into `root` and the modules below; see `Module.load_state_dict`."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -201,7 +201,7 @@ def load(root: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -
 
 
 def _mismatch(
-    root: Any, keys: IncompatibleKeys, errors: list[str], strict: bool, state: Mapping[str, Any]
+    root: object, keys: IncompatibleKeys, errors: list[str], strict: bool, state: Mapping[str, Any]
 ) -> CheckpointError:
     """The error for a state dict that does not fit: PyTorch's lines, then guesses from the names."""
     lines = list(errors)

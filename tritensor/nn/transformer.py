@@ -76,7 +76,7 @@ class _Layer(Module):
             return x + block(norm(x), *arguments)
         return norm(x + block(x, *arguments))
 
-    def _attend(self, number: int, x: Tensor, source: Tensor, mask: Any, padding: Any, causal: bool) -> Tensor:
+    def _attend(self, number: int, x: Tensor, source: Tensor, mask: object, padding: object, causal: bool) -> Tensor:
         attention = getattr(self, self._attentions[number - 1])
         found = attention(
             x, source, source, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=causal
@@ -84,7 +84,7 @@ class _Layer(Module):
         return getattr(self, f"dropout{number}")(found[0])
 
     # PyTorch's names of the blocks, which derived layers replace
-    def _sa_block(self, x: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
+    def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
         return self._attend(1, x, x, attn_mask, key_padding_mask, is_causal)
 
     def _ff_block(self, x: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ class TransformerDecoderLayer(_Layer):
     _attentions = ("self_attn", "multihead_attn")
 
     def _mha_block(
-        self, x: Tensor, mem: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
+        self, x: Tensor, mem: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
     ) -> Tensor:
         return self._attend(2, x, mem, attn_mask, key_padding_mask, is_causal)
 
@@ -245,7 +245,7 @@ class TransformerEncoder(_Stack):
         return None if unaligned else padded
 
 
-def _padding_stays(layer: Any) -> str:
+def _padding_stays(layer: object) -> str:
     """Names the first property of a layer for which PyTorch does not set padded positions to zero; empty if none."""
     if not isinstance(layer, TransformerEncoderLayer):
         return " is not a TransformerEncoderLayer"

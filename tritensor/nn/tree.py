@@ -50,7 +50,7 @@ class ModuleTree:
 
     # ---- registration -----------------------------------------------------------------------------------------
 
-    def _check_name(self, kind: str, name: Any, table: dict[str, Any]) -> None:
+    def _check_name(self, kind: str, name: str, table: dict[str, Any]) -> None:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
@@ -143,7 +143,7 @@ class ModuleTree:
                 return entries[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         own = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in own:

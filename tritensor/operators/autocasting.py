@@ -120,7 +120,7 @@ def eligible(x: Tensor, kind: str) -> bool:
     return x.is_floating_point() and x.dtype is not dtypes.float64 and x.device.type == kind
 
 
-def _converted(value: Any, kind: str, wanted: dtypes.dtype) -> Any:
+def _converted(value: object, kind: str, wanted: dtypes.dtype) -> Any:
     """A tensor, or a list of tensors, in the wanted dtype."""
     if isinstance(value, Tensor):
         if value.dtype is wanted or not eligible(value, kind):
@@ -150,7 +150,7 @@ def _kept(leaf: Tensor, wanted: dtypes.dtype) -> Tensor:
 # ---- the state of a thread ----------------------------------------------------------------------------------------
 
 
-def _kind(call: str, device_type: Any) -> str:
+def _kind(call: str, device_type: str) -> str:
     """The type of devices that an argument names."""
     if not isinstance(device_type, str):
         raise wrong_type(call, "device_type", "str", device_type, 1)

@@ -228,7 +228,7 @@ class Function:
     else:
 
         @staticmethod
-        def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        def backward(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
             """Compute the gradients of the arguments from those of the outputs."""
             raise NotImplementedError(
                 "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
@@ -238,14 +238,14 @@ class Function:
         vjp = backward  # its other name
 
         @staticmethod
-        def jvp(ctx: Any, *tangents: Any) -> Any:
+        def jvp(ctx: FunctionCtx, *tangents: Any) -> Any:
             """Compute the outputs' tangents from those of the arguments; without it, forward mode runs `forward`."""
             raise NotImplementedError(
                 "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
             )
 
         @staticmethod
-        def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        def vmap(info: object, in_dims: tuple[Any, ...], *args: Any) -> Any:
             """Compute all samples of a batch: the outputs and their dimensions of samples. `info` has `batch_size` and
             `randomness`. Without it, or with `generate_vmap_rule`, `forward` runs on samples."""
             raise NotImplementedError(
@@ -378,11 +378,11 @@ class _Once(Function):
     """Gradients as they are, which have none themselves; the first argument is there to require one."""
 
     @staticmethod
-    def forward(ctx: Any, leaf: Tensor, *gradients: Any) -> Any:
+    def forward(ctx: FunctionCtx, leaf: Tensor, *gradients: Any) -> Any:
         return tuple([each.detach() if isinstance(each, Tensor) else each for each in gradients])
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(ctx: FunctionCtx, *gradients: Any) -> Any:
         raise AutogradError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
@@ -390,7 +390,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator of a `backward` whose operations are not recorded: what it returns cannot be differentiated again."""
 
     @functools.wraps(backward)
-    def once(ctx: Any, *gradients: Any) -> Any:
+    def once(ctx: FunctionCtx, *gradients: Any) -> Any:
         with autograd.no_grad():
             made = backward(ctx, *gradients)
         if not (recording.enabled and any(isinstance(each, Tensor) and each._needs for each in gradients)):

@@ -129,7 +129,7 @@ def _new_seed() -> int:
     return int.from_bytes(os.urandom(7), "little") >> 3
 
 
-def _checked_seed(seed: Any) -> int:
+def _checked_seed(seed: int) -> int:
     seed = int(seed)
     if not -(1 << 63) <= seed < 1 << 64:
         raise DtypeError(f"Overflow when unpacking long long: the seed {seed} has more than 64 bits")
@@ -227,7 +227,7 @@ def _captured() -> dict[Generator, list[Any]]:
 
 @public(functional=False)
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(devices: object = None, enabled: bool = True) -> Iterator[None]:
     """Restore the states of the default generators after a block (those of all devices, whichever are named)."""
     saved = states()
     try:

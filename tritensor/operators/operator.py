@@ -254,7 +254,7 @@ class Operator:
         key = key_of(self, inputs, metadata, values) if self.repeatable else None
         return self.call(key, values, inputs, metadata)
 
-    def call_one(self, input: Any, more: tuple[Any, ...], metadata: dict[str, Any]) -> Tensor:
+    def call_one(self, input: Tensor, more: tuple[Any, ...], metadata: dict[str, Any]) -> Tensor:
         """Run an operator of one input, with a key of fewer steps than `key_of` takes.
 
         Args:
@@ -269,7 +269,7 @@ class Operator:
             return self.call((data.form, more), [data], (input,), metadata)
         return self(input, **metadata)
 
-    def call(self, key: Any, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
+    def call(self, key: object, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
         """Run the operator: repeat what is remembered under the key, or go through the stages and remember it.
 
         Args:
@@ -377,7 +377,7 @@ class Operator:
         return True
 
     @staticmethod
-    def _device_operand(value: Any, kind: dtypes.dtype) -> Any:
+    def _device_operand(value: object, kind: dtypes.dtype) -> Any:
         """A tensor's device array; a 0-dimensional CPU tensor among CUDA ones is cast and read as a Python number."""
         if not isinstance(value, Tensor):
             return value
@@ -416,7 +416,7 @@ class Operator:
             )
         return inputs + (None,) * len(missing)
 
-    def _accept(self, value: Any, position: int) -> Any:
+    def _accept(self, value: object, position: int) -> Any:
         """A tensor or Python number as it is, a NumPy array as a CPU tensor."""
         if isinstance(value, (Tensor, *Number)):
             return value

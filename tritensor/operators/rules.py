@@ -139,7 +139,7 @@ def one_dtype(operator: str, operands: Sequence[Any]) -> None:
         )
 
 
-def asked_dtype(call: Any) -> dtypes.dtype | None:
+def asked_dtype(call: Call) -> dtypes.dtype | None:
     """The dtype that a call asks for as its `dtype`; None for none.
 
     Raises:
@@ -245,7 +245,7 @@ class Scaled(Rule):
         if name != "alpha" or taken is None:
             return taken
 
-        def factor(value: Any) -> Any:
+        def factor(value: object) -> Any:
             kind = dtypes.scalar_category(value)
             if kind == dtypes.BOOLEAN and result is not dtypes.bool_:
                 raise DtypeError("Boolean alpha only supported for Boolean results.")
@@ -294,7 +294,7 @@ class Quotient(Rule):
             return taken
         operator, kind = call.operator.name, call.compute
 
-        def divisor(value: Any) -> Any:
+        def divisor(value: object) -> Any:
             value = taken(value)
             if not value:
                 self._refuse(operator, kind)

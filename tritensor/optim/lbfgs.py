@@ -208,7 +208,7 @@ class LBFGS(Declared):
             self._remember(state, grad, group["history_size"])
             direction, loss_before = state["d"], loss
             state["prev_flat_grad"], state["prev_loss"] = grad.clone(), loss
-            t = state["t"] = min(1.0, 1.0 / grad.abs().sum()) * lr if state["n_iter"] == 1 else lr
+            t = state["t"] = min(1.0, 1.0 / grad.abs().sum()) * lr if state["n_iter"] == 1 else lr  # type: ignore[operator]
             slope = grad.dot(direction)
             if slope > -tolerance:
                 break

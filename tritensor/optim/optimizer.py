@@ -326,7 +326,7 @@ class Optimizer:
         for hook in self._load_state_dict_post_hooks.values():
             hook(self)
 
-    def _check_shapes(self, position: Any, param: Tensor, entry: Any) -> None:
+    def _check_shapes(self, position: int, param: Tensor, entry: dict[str, Any]) -> None:
         for key in self._shaped_state:
             value = entry.get(key) if isinstance(entry, dict) else None
             if isinstance(value, Tensor) and value.shape != param.shape:
@@ -419,7 +419,7 @@ def _like(param: Tensor, value: Tensor) -> Tensor:
         return value.to(param.device, cast)
 
 
-def _taken(param: Tensor, value: Any, counted: tuple[str, ...], key: Any = None) -> Any:
+def _taken(param: Tensor, value: object, counted: tuple[str, ...], key: str | None = None) -> Any:
     """A copy of a loaded state entry: tensors on the parameter's device and in its dtype, what is counted unchanged.
 
     PyTorch shares tensors with the state dict, so that two optimizers loaded from one change each other's state.

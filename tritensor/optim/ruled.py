@@ -19,6 +19,7 @@ from ..ground.arguments import check_flag, check_number
 from ..ground.composing import compose
 from ..kernels.optimizer.multi_tensor import Tables
 from ..kernels.optimizer.rates import Schedule
+from ..kernels.optimizer.rules import Update
 from ..kernels.optimizer.steps import Large, Step
 from ..kernels.optimizer.words import ARRAYS, TENSORS, spoken
 from ..memory.array import DeviceArray
@@ -34,7 +35,7 @@ _POSITIONAL: Any = _Parameter.POSITIONAL_OR_KEYWORD
 _BY_NAME: Any = _Parameter.KEYWORD_ONLY
 
 
-def check_rate(lr: Any, fits: Callable[[Any], Any], words: str = "Invalid learning rate: {}") -> None:
+def check_rate(lr: object, fits: Callable[[Any], Any], words: str = "Invalid learning rate: {}") -> None:
     """Raise unless the learning rate is a number, or a tensor of one element, that fits."""
     if isinstance(lr, Tensor):
         if lr.numel() != 1:
@@ -238,7 +239,7 @@ class Ruled(Declared):
             each._count_change()
 
     def _step_at_once(
-        self, position: int, rule: Any, params: list[Tensor], lr: float, options: Sequence[float]
+        self, position: int, rule: Update, params: list[Tensor], lr: float, options: Sequence[float]
     ) -> bool:
         """One launch for parameters on devices whose state is complete and whose counts are the same; False for others.
 
@@ -283,7 +284,7 @@ class Ruled(Declared):
         """Those of a parameter's counts that the schedule takes."""
         return tuple([value for value, taken in zip(counts, self._takes, strict=True) if taken])
 
-    def _step_of(self, rule: Any, lr: Any, given: Any, options: Sequence[float]) -> tuple[Step, list[float]]:
+    def _step_of(self, rule: Update, lr: float, given: object, options: Sequence[float]) -> tuple[Step, list[float]]:
         """A step with the numbers of the schedule, and what is kept of them."""
         kept, numbers = self._scheduled(self._numbers_of, np.float64(float(lr)), given, options)
         return Step(rule, [float(each) for each in numbers[: len(rule.metadata)]]), kept
@@ -343,7 +344,7 @@ class Ruled(Declared):
         elif state:
             self.state[param] = state
 
-    def _record(self, step: Step, tensors: list[Tensor], lr: Any, given: Any, options: Sequence[float]) -> None:
+    def _record(self, step: Step, tensors: list[Tensor], lr: Tensor, given: bool, options: Sequence[float]) -> None:
         """A step that is differentiated: its results are recorded, and written into the tensors."""
         values = step.values
         with enable_grad():
@@ -373,7 +374,7 @@ class Ruled(Declared):
     def _launch(
         self,
         tag: tuple[Any, ...],
-        rule: Any,
+        rule: Update,
         numbers: dict[str, float],
         members: list[tuple[Tensor, dict[str, Any]]],
         rates: Schedule | None,
@@ -384,7 +385,7 @@ class Ruled(Declared):
         tables.step((*tag, rule.name), rule, numbers, entries, lambda: self._entries(rule, members), rates)
 
     def _launch_shared(
-        self, tag: tuple[int, int], rule: Any, members: list[Any], step: Step, kept: Sequence[float]
+        self, tag: tuple[int, int], rule: Update, members: list[Any], step: Step, kept: Sequence[float]
     ) -> None:
         """A step of parameters on devices that have the same counts, on the host."""
         if self._counted:
@@ -394,7 +395,7 @@ class Ruled(Declared):
             self._keep(param, state, kept)
 
     def _entries(
-        self, rule: Any, members: list[tuple[Tensor, dict[str, Any]]], place: bool = True
+        self, rule: Update, members: list[tuple[Tensor, dict[str, Any]]], place: bool = True
     ) -> list[tuple[Any, ...]]:
         """Each parameter with its gradient and state, which is moved to its device to `place` it."""
         if place:
@@ -404,7 +405,7 @@ class Ruled(Declared):
         return [tuple(_real(row)) if row[0]._data.dtype.kind == "c" else row for row in rows]
 
     def _launch_counted(
-        self, position: int, rule: Any, rate: Any, key: Any, options: list[float], members: list[Any]
+        self, position: int, rule: Update, rate: Tensor | float, key: Any, options: list[float], members: list[Any]
     ) -> None:
         """A step whose counts, and the learning rate if it is a tensor, are in device memory and are read there."""
         device, first = key

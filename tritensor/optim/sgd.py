@@ -62,7 +62,7 @@ class SGD(Ruled):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
 
     @staticmethod
-    def _fits(value: Any) -> Any:
+    def _fits(value: float) -> Any:
         return not value < 0.0  # NaN is accepted
 
 

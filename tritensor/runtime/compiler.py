@@ -71,7 +71,7 @@ class _Named(JITFunction):
         return hash(self.cache_key)
 
 
-def _resolve(value: Any) -> Any:
+def _resolve(value: object) -> Any:
     """The value of a global name in a kernel that is compiled."""
     if isinstance(value, DeviceFunction):
         return _body(value)
@@ -82,7 +82,7 @@ def _resolve(value: Any) -> Any:
     return value
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> Any:
     """The value of a constexpr parameter, converted for Triton."""
     if isinstance(value, DeviceFunction):
         return _body(value)

@@ -21,7 +21,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -36,7 +36,7 @@ _MAGIC = b"tritensor kernel 1\n"
 
 def path_of(
     kernel: Kernel,
-    signature: Any,
+    signature: object,
     constants: Mapping[str, Any],
     target: Target,
     warps: int,
@@ -155,7 +155,7 @@ def _text(value: Any, within: tuple[Any, ...] = ()) -> Any:
     return value.__class__.__qualname__, repr(value)
 
 
-def _of_function(function: Any, within: tuple[Any, ...]) -> str:
+def _of_function(function: Callable[..., Any], within: tuple[Any, ...]) -> str:
     plain = function.function if isinstance(function, _Function) else function
     cells = []
     for cell in plain.__closure__ or ():

@@ -101,7 +101,7 @@ def _arrays(arguments: tuple) -> Iterator[Any]:
 _NUMBERS = frozenset((int, float, bool, str, Int64, Float64, type(None)))
 
 
-def _check_argument(name: str, label: str, value: Any) -> None:
+def _check_argument(name: str, label: str, value: object) -> None:
     """Refuse what has no type in a kernel. A subclass has none either: `numpy.float64` is one of float."""
     if value.__class__ is tuple:
         for index, inner in enumerate(value):
@@ -153,7 +153,7 @@ class Request:
             _check_argument(self.name or self.kernel.__name__, label, value)
 
     def interpreted(
-        self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
+        self, stream: object, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
     ) -> Callable[[], None]:
         """The launch as a function on host memory; `spans` lists live buffers, `memory` returns bytes at an address."""
         interpreter = needs_triton("interpreter.run", self.name or self.kernel.__name__)

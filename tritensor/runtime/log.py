@@ -113,11 +113,11 @@ class _Timer:
         if self.start is None:
             self.start = self.driver.mark(self.queue, timing=True)
 
-    def launched(self, program: Any, grid: Any, values: Any, arguments: Any) -> None:
+    def launched(self, program: object, grid: tuple[int, ...], values: list[int], arguments: object) -> None:
         self.interpreted()
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     """`float32[2, 3]`, with the strides if the array is not contiguous; numbers as they are."""
     if value.__class__ is not DeviceArray:
         return str(value)

@@ -75,7 +75,7 @@ def _of_one(
     return lambda x: (_as(kind, quietly(reference, x, **metadata)),)
 
 
-def _as(kind: np.dtype, value: Any) -> ndarray:
+def _as(kind: np.dtype, value: object) -> ndarray:
     if value.__class__ is ndarray and value.dtype is kind:
         return value
     return quietly(np.asarray(value).astype, kind, copy=False)

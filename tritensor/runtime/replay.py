@@ -143,11 +143,11 @@ def converter(kind: dtypes.dtype, number: Callable[[Any], Any] | None) -> Callab
     return convert if number is None else lambda value: convert(number(value))
 
 
-def _single(value: Any) -> int:
+def _single(value: float) -> int:
     return float_bits(float(value))
 
 
-def _integer(value: Any) -> int:
+def _integer(value: int) -> int:
     return signed(int(value))
 
 

@@ -53,7 +53,7 @@ class Int64(int):
         return f"Int64({int(self)})"
 
 
-def as_number(value: Any, kind: dtypes.dtype) -> Any:
+def as_number(value: float, kind: dtypes.dtype) -> Any:
     """A number as an argument of a kernel that computes in a dtype."""
     if not kind.is_floating_point:
         return Int64(signed(int(value)))
@@ -142,7 +142,7 @@ def kernel(function: Callable[..., Any]) -> Kernel:
 def device_function(function: Callable[..., Any], name: str | None = None) -> DeviceFunction: ...
 @overload
 def device_function(*, name: str | None = None) -> Callable[[Callable[..., Any]], DeviceFunction]: ...
-def device_function(function: Any = None, name: str | None = None) -> Any:
+def device_function(function: Callable[..., Any] | None = None, name: str | None = None) -> Any:
     """Mark a function that kernels may call; `name` is what profilers show instead of the function's own name.
 
     A lambda has to be the only one of its line, and to name no variables of a function around it.
@@ -237,7 +237,7 @@ def _resolved_cells(function: Callable[..., Any], resolve: Callable[[Any], Any])
         ) from error
 
 
-def _resolved_defaults(function: Any, resolve: Callable[[Any], Any]) -> tuple[tuple | None, dict | None]:
+def _resolved_defaults(function: Callable[..., Any], resolve: Callable[[Any], Any]) -> tuple[tuple | None, dict | None]:
     defaults = tuple(map(resolve, function.__defaults__)) if function.__defaults__ else None
     keywords = {key: resolve(value) for key, value in (function.__kwdefaults__ or {}).items()} or None
     return defaults, keywords
@@ -307,7 +307,7 @@ class _AsCompiled(ast.NodeTransformer):
 
 
 def reinterpret(
-    function: Any, extra: dict[str, Any], resolve: Callable[[Any], Any], meaning: Mapping[str, Any]
+    function: Callable[..., Any], extra: dict[str, Any], resolve: Callable[[Any], Any], meaning: Mapping[str, Any]
 ) -> FunctionType:
     """A copy of `function` with private globals, for the interpreter.
 

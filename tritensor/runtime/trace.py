@@ -110,7 +110,7 @@ def _arrays(arguments: tuple) -> Iterator[DeviceArray]:
 
 
 def traced(
-    call: Call, key: Any, arguments: tuple[Sequence[Any], dict[str, Any]], values: list[Any], run: Callable[[], Any]
+    call: Call, key: object, arguments: tuple[Sequence[Any], dict[str, Any]], values: list[Any], run: Callable[[], Any]
 ) -> Any:
     """Run a call and store its replay in the operator's table: None, if it cannot be repeated.
 

@@ -213,7 +213,7 @@ class Facade(ModuleType):
 
         return [*filter(is_starred, {*dir(module), *wanted}), *_ALSO.get(self.__name__, ())]
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if not isinstance(value, Facade | Missing) and not name.startswith("__"):
             self.__dict__.pop(name, None)
             setattr(self.__dict__["_module"], name, value)

@@ -12,7 +12,7 @@ import ast
 import inspect
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -185,7 +185,7 @@ def _resolved(name: str) -> tuple[str, Any, bool]:
     return name, value, True
 
 
-def _parameters(function: Any) -> frozenset[str] | None:
+def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
     """The names that a call may use; None where any may be."""
     try:
         found = inspect.signature(function).parameters

@@ -97,7 +97,7 @@ def _describe(path: Any) -> tuple[str, list[Row], list[str], list[Malformed]]:
     return kind, rows, ["", note], refused
 
 
-def _walk(root: Any) -> Iterator[tuple[str, Any]]:
+def _walk(root: object) -> Iterator[tuple[str, Any]]:
     """Every value that is not a container, with its path; a container that occurs twice is visited once."""
     stack, seen = [("", root)], set()
     while stack:
@@ -116,7 +116,7 @@ def _walk(root: Any) -> Iterator[tuple[str, Any]]:
         stack.extend((part_name[:LONGEST_NAME], part) for part_name, part in reversed(parts))
 
 
-def _row(name: str, value: Any) -> Row:
+def _row(name: str, value: object) -> Row:
     if isinstance(value, StoredTensor):
         kind = f"{value.dtype.name}{' parameter' if value.is_parameter else ''}"
         return name, kind, str(list(value.size)), value.storage.location, readable(value.nbytes)
@@ -127,7 +127,7 @@ def _row(name: str, value: Any) -> Row:
     return name, _shown(value, repr)[:40], "", "", ""
 
 
-def _shown(value: Any, text: Callable[[Any], str] = str) -> str:
+def _shown(value: object, text: Callable[[Any], str] = str) -> str:
     """The text of a key or a value; of what has parts or many digits, its kind and size."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"int of {value.bit_length()} bits"
@@ -144,7 +144,7 @@ def _shown(value: Any, text: Callable[[Any], str] = str) -> str:
     return text(value)
 
 
-def _safetensors_rows(path: Any) -> list[Row]:
+def _safetensors_rows(path: object) -> list[Row]:
     rows = []
     for name, (dtype, shape) in read_header(path).items():
         nbytes = dtype.itemsize

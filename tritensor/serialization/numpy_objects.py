@@ -28,7 +28,7 @@ class TypeName:
 NDARRAY = TypeName("numpy.ndarray")
 
 
-def is_one_of(value: Any, *choices: str) -> bool:
+def is_one_of(value: object, *choices: str) -> bool:
     """True if `value` is one of some strings; its type is checked first, because arrays and tensors compare element by
     element."""
     return type(value) is str and value in choices
@@ -39,7 +39,7 @@ def is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype in EXTENSIONS.values() or (dtype.kind in "?biufcSU" and dtype.subdtype is None)
 
 
-def _dtype(unpickler: Any, arguments: tuple[Any, ...]) -> np.dtype[Any]:
+def _dtype(unpickler: object, arguments: tuple[Any, ...]) -> np.dtype[Any]:
     """`numpy.dtype('f8', False, True)`."""
     if len(arguments) == 3 and isinstance(arguments[0], np.dtype):
         return arguments[0]  # bfloat16, by its type
@@ -55,14 +55,14 @@ def _dtype(unpickler: Any, arguments: tuple[Any, ...]) -> np.dtype[Any]:
         raise Malformed(f"the pickle holds a NumPy dtype that does not exist: {error}") from None
 
 
-def _reconstruct(unpickler: Any, arguments: tuple[Any, ...]) -> np.ndarray:
+def _reconstruct(unpickler: object, arguments: tuple[Any, ...]) -> np.ndarray:
     """`_reconstruct(numpy.ndarray, (0,), b'b')`: an empty array whose state comes later."""
     if len(arguments) != 3 or arguments[0] is not NDARRAY:
         raise Malformed("the pickle holds an array of a class other than numpy.ndarray", remedy=PLAIN)
     return np.ndarray((0,), dtype=np.int8)
 
 
-def _scalar(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+def _scalar(unpickler: object, arguments: tuple[Any, ...]) -> Any:
     """`scalar(dtype, bytes)`."""
     if (
         len(arguments) != 2
@@ -78,7 +78,7 @@ def _scalar(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return scalar[0]
 
 
-def set_state(target: Any, state: Any) -> bool:
+def set_state(target: object, state: object) -> bool:
     """Finish an array or a dtype; False if `target` is neither."""
     if type(target) is np.ndarray:
         _set_array(target, state)
@@ -129,7 +129,7 @@ def _check_text(array: np.ndarray) -> None:
             raise Malformed("the pickle holds NumPy text with characters outside of Unicode")
 
 
-def _set_dtype(target: np.dtype[Any], state: Any) -> None:
+def _set_dtype(target: np.dtype[Any], state: object) -> None:
     """(3, byte order, None, None, None, -1 or itemsize, -1 or alignment, flags)."""
     if (
         type(state) is not tuple

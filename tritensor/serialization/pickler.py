@@ -67,7 +67,7 @@ class Pickler:
         self._out += b"."
         return bytes(self._out)
 
-    def _writer_of(self, value: Any, place: Place) -> Callable[[Pickler, Any, Place], Children]:
+    def _writer_of(self, value: object, place: Place) -> Callable[[Pickler, Any, Place], Children]:
         writer = WRITERS.get(type(value))
         if writer is not None:
             return writer
@@ -85,7 +85,7 @@ class Pickler:
         index = self._memo[key] = len(self._memo)
         self._out += b"q%c" % index if index < 256 else b"r" + index.to_bytes(4, "little")
 
-    def _get(self, key: Any) -> bool:
+    def _get(self, key: object) -> bool:
         index = self._memo.get(key)
         if index is None:
             return False
@@ -152,11 +152,11 @@ class Pickler:
             return id(value) not in self._open and self._get(id(value))
         return True
 
-    def _remember(self, value: Any) -> None:
+    def _remember(self, value: object) -> None:
         self._put(id(value))
         self._keep.append(value)
 
-    def _enter(self, value: Any, place: Place) -> None:
+    def _enter(self, value: object, place: Place) -> None:
         if id(value) in self._open:
             raise _refuse("contains itself", place, "save data without cycles")
         self._open.add(id(value))
@@ -213,7 +213,7 @@ class Pickler:
                     yield item, (place, key)
             self._out += b"u"
 
-    def _check_key(self, key: Any, place: Place) -> None:
+    def _check_key(self, key: int, place: Place) -> None:
         try:
             self._key_check.check(key)
         except Malformed as error:
@@ -402,7 +402,7 @@ def _refuse(fact: str, place: Place, remedy: str = "") -> CheckpointError:
     return CheckpointError(f"save: obj{''.join(steps)} {fact}", remedy=remedy or None)
 
 
-def _advice(value: Any) -> str:
+def _advice(value: object) -> str:
     if hasattr(value, "state_dict"):
         return "save its state_dict()"
     if isinstance(value, (dict, list, tuple, str, int, float)):

@@ -8,6 +8,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ METADATA = "__metadata__"  # the key of what is said about the file
 BY_NAME = {entry.name: entry for entry in dtypes.ALL}
 
 
-def is_safetensors_name(f: Any) -> bool:
+def is_safetensors_name(f: object) -> bool:
     """True if `f` is a path whose name ends in `.safetensors`."""
     return isinstance(f, (str, os.PathLike)) and os.fsdecode(f).endswith(".safetensors")
 
@@ -111,7 +112,7 @@ def _nbytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.dtype.itemsize
 
 
-def load_safetensors(path: Any, restore: Callable[[StorageRecord], device]) -> dict[str, Tensor]:
+def load_safetensors(path: object, restore: Callable[[StorageRecord], device]) -> dict[str, Tensor]:
     """Read the tensors of a file, one at a time, to the device that `restore` returns for storages of the CPU."""
     loaded = {}
     with _opened(path) as file:
@@ -122,7 +123,7 @@ def load_safetensors(path: Any, restore: Callable[[StorageRecord], device]) -> d
     return loaded
 
 
-def read_header(path: Any) -> dict[str, tuple[dtypes.dtype, tuple[int, ...]]]:
+def read_header(path: object) -> dict[str, tuple[dtypes.dtype, tuple[int, ...]]]:
     """The dtype and shape of every tensor of a file.
 
     Raises:
@@ -162,7 +163,7 @@ def _describe(path: Any, file: Any) -> dict[str, tuple[dtypes.dtype, tuple[int, 
     return found
 
 
-def _damaged(path: Any, fact: str) -> CheckpointError:
+def _damaged(path: Path, fact: str) -> CheckpointError:
     return CheckpointError(
         "not a safetensors file that can be read", f"in {os.fsdecode(path)}", fact[:200], remedy="fetch it again"
     )

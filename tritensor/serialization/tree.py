@@ -16,7 +16,7 @@ NO_VALUES = (Global, StorageType, StorageView, TypeName)
 LEAVES = frozenset((str, int, float, bool, bytes, bytearray, complex, type(None)))
 
 
-def check_tree(root: Any, shared: set[int], refused: list[Malformed] | None = None) -> None:
+def check_tree(root: object, shared: set[int], refused: list[Malformed] | None = None) -> None:
     """Raise `Malformed` if `root` contains itself, nests deeper than `DEEPEST`, or holds a bare name.
 
     Args:
@@ -35,7 +35,7 @@ def check_tree(root: Any, shared: set[int], refused: list[Malformed] | None = No
         if stack:
             stack[-1][2] = max(stack[-1][2], levels)
 
-    def enter(value: Any) -> bool:
+    def enter(value: object) -> bool:
         parts = _parts(value)
         if parts is None:
             if type(value) in NO_VALUES or (refused is None and type(value) is Refused):

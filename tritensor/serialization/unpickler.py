@@ -157,7 +157,7 @@ class Unpickler:
                 remedy=NOT_DATA,
             )
 
-    def _push_sized(self, value: Any) -> None:
+    def _push_sized(self, value: object) -> None:
         self.charge(sys.getsizeof(value) + PLACE)
         self._stack.append(value)
 
@@ -219,7 +219,7 @@ class Unpickler:
         items = self._pop_mark()
         self._extend(self._stack[-1], items)
 
-    def _extend(self, target: Any, items: list[Any]) -> None:
+    def _extend(self, target: object, items: list[Any]) -> None:
         if type(target) is not list:
             self._refuse_target("append to a list", target)
             return
@@ -236,7 +236,7 @@ class Unpickler:
         items = self._pop_mark()
         self._update(self._stack[-1], items)
 
-    def _update(self, target: Any, items: list[Any]) -> None:
+    def _update(self, target: dict[str, Any], items: list[Any]) -> None:
         if type(target) not in DICTS:
             self._refuse_target("set items of a dict", target)
             return
@@ -263,7 +263,7 @@ class Unpickler:
             self._keys.check(item)
         return items
 
-    def _refuse_target(self, action: str, target: Any) -> None:
+    def _refuse_target(self, action: str, target: object) -> None:
         if isinstance(target, Refused):
             return
         raise Malformed(f"the pickle would {action}, and has a {type(target).__name__} there", entry=self._entry)

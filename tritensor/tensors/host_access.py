@@ -155,7 +155,7 @@ class HostAccess:
             raise ArgumentError("iteration over a 0-d tensor")
         return iter([self[position] for position in range(len(self))])
 
-    def __contains__(self, element: Any) -> bool:
+    def __contains__(self, element: object) -> bool:
         if not isinstance(element, (HostAccess, bool, int, float, complex, np.generic)):
             raise DtypeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}."

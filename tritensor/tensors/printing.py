@@ -75,7 +75,7 @@ class _Formatter:
         if finite.size:  # zeros, infinities and nan do not count: [1., inf], but [0.5000,    inf]
             self.width = max(len(self.text(value)) for value in finite.tolist())
 
-    def text(self, value: Any) -> str:
+    def text(self, value: float) -> str:
         """One element, right-aligned."""
         if not self.floating:
             return str(value).rjust(self.width)
@@ -97,7 +97,7 @@ class _ComplexFormatter:
         """The width of an element."""
         return self.real.width + self.imag.width + 1
 
-    def text(self, value: Any) -> str:
+    def text(self, value: complex) -> str:
         """One element as `a+bj`."""
         imag = self.imag.text(value.imag).strip()
         return f"{self.real.text(value.real)}{'' if imag.startswith('-') else '+'}{imag}j"

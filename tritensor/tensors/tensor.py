@@ -99,7 +99,7 @@ class Tensor(HostAccess, History):
         """The number of times that the storage was changed in place."""
         return 0 if self._counter is None else self._counter[0]
 
-    def _remember(self, fact: str, value: Any) -> None:
+    def _remember(self, fact: str, value: tuple[int, ...] | bool) -> None:
         """Store a fact about the elements on the tensor, until they change.
 
         A fact belongs to this object and its version: views, copies and pickles do not have it, and a change in place
@@ -222,7 +222,7 @@ class Tensor(HostAccess, History):
 
         return tensor_html(self)
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         return _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -243,7 +243,7 @@ class Tensor(HostAccess, History):
 methods_of(Tensor)
 
 
-def wrap(data: Any) -> Tensor:
+def wrap(data: object) -> Tensor:
     """A tensor over an array (`ndarray`, `DeviceArray` or `PendingArray`), which is not copied."""
     tensor: Tensor = _new(Tensor)
     tensor._data = data
@@ -255,7 +255,7 @@ def wrap(data: Any) -> Tensor:
 leaves.wrap = wrap
 
 
-def blank(kind: type[Tensor], data: Any) -> Any:
+def blank(kind: type[Tensor], data: object) -> Any:
     """Like `wrap`, for a subclass of Tensor."""
     tensor = _new(kind)
     tensor._data = data
@@ -271,7 +271,7 @@ def _rebuild(kind: type[Tensor], array: np.ndarray, place: str, needs: bool) -> 
     return tensor
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: object) -> Iterator[Tensor]:
     """The tensors in nested tuples, lists and dicts."""
     if isinstance(value, Tensor):
         yield value
@@ -281,6 +281,6 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 
 @public(functional=False)
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """True if `obj` is a Tensor."""
     return isinstance(obj, Tensor)

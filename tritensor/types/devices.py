@@ -143,7 +143,7 @@ def get_default_device() -> device:
 
 
 @public(functional=False)
-def set_default_device(device: Any) -> None:
+def set_default_device(device: object) -> None:
     """Make `device` the device of new tensors for which none is named; None resets it to the CPU."""
     global _global_default
     _global_default = cpu if device is None else _class(device)
@@ -153,7 +153,7 @@ _class = device
 Device = device | str | int | None  # what a caller names one by; None is the default
 
 
-def resolve(place: Any) -> device:
+def resolve(place: object) -> device:
     """The concrete device that the user means: None is the default device, "cuda" the thread's current one.
 
     "cpu:0" and "cpu:1" are the CPU. The allocation of memory checks whether the ordinal exists.
@@ -165,7 +165,7 @@ def resolve(place: Any) -> device:
     return cuda(_current.get() if found.index is None else found.index)
 
 
-def ordinal(place: Any) -> int:
+def ordinal(place: object) -> int:
     """The ordinal of a CUDA device given as a device, a string, a number, or None for the current one.
 
     Raises:

@@ -149,7 +149,7 @@ Dtype = dtype | type | None  # what a caller names one by: itself, or a class of
 _OF_PYTHON: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}
 
 
-def of_argument(value: Any) -> dtype | None:
+def of_argument(value: object) -> dtype | None:
     """The dtype that a caller means: itself, or that of a class of Python numbers; None for anything else."""
     return value if isinstance(value, dtype) else _OF_PYTHON.get(value) if isinstance(value, type) else None
 

@@ -65,7 +65,7 @@ channels_last_3d = _named("channels_last_3d")
 _ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
 
 
-def check(call: str, value: Any) -> None:
+def check(call: str, value: object) -> None:
     """Raise unless `value` is a memory format or None.
 
     Raises:

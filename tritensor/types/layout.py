@@ -58,7 +58,7 @@ def is_contiguous(shape: Shape, strides: Strides) -> bool:
     return True
 
 
-def integers(call: str, name: str, values: tuple[Any, ...], named: Any = None) -> Shape:
+def integers(call: str, name: str, values: tuple[Any, ...], named: object = None) -> Shape:
     """The integers of a call's argument: passed one by one, as one sequence, or as a sequence by the argument's name.
 
     >>> integers("zeros", "size", (2, 3)), integers("zeros", "size", (), [2, 3])
@@ -90,7 +90,7 @@ def integers(call: str, name: str, values: tuple[Any, ...], named: Any = None) -
     raise ArgumentError(words, f"got {given!r}")
 
 
-def check_shape(call: str, name: str, values: tuple[Any, ...], named: Any = None) -> Shape:
+def check_shape(call: str, name: str, values: tuple[Any, ...], named: object = None) -> Shape:
     """`integers` of which none is negative.
 
     Raises:
@@ -122,11 +122,11 @@ def normalize_dim(dim: int, ndim: int) -> int:
     return place + extent if place < 0 else place
 
 
-def _no_integer(what: str, value: Any) -> ArgumentError:
+def _no_integer(what: str, value: object) -> ArgumentError:
     return ArgumentError(f"{what} must be an int, not {type(value).__name__}")
 
 
-def _no_dimension(dim: Any, place: int, extent: int) -> Exception:
+def _no_dimension(dim: object, place: int, extent: int) -> Exception:
     """The error for a dimension that is not there, or for what was no dimension in the first place."""
     if isinstance(dim, bool) or (hasattr(dim, "ndim") and dim.ndim > 0):
         return _no_integer("a dimension", dim)
@@ -409,7 +409,7 @@ def _slice(part: slice, size: int) -> tuple[int, int, int]:
     return first, len(range(first, stop, step)), step
 
 
-def _integer(each: Any) -> int:
+def _integer(each: int) -> int:
     if type(each) is int:
         return each
     if not isinstance(each, bool):

@@ -45,14 +45,14 @@ class Size(tuple[int, ...]):
         picked = tuple.__getitem__(self, index)
         return Size(picked) if isinstance(index, slice) else picked
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         if isinstance(other, tuple):
             return _checked(tuple.__add__(self, other))
         if hasattr(other, "__array__"):  # `size + array` is an array
             return NotImplemented
         raise ArgumentError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         return _checked(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, count: Any) -> Any:

@@ -40,7 +40,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _drawing_again(states: Any) -> Iterator[None]:
+def _drawing_again(states: object) -> Iterator[None]:
     """Draw the random numbers again that follow these states; None for others."""
     with generators.fork_rng(enabled=states is not None):
         if states is not None:
@@ -90,7 +90,7 @@ class _Frame:
         self.casts = precision.current()
         self.since = next_age()
 
-    def release(self, outputs: Any, check: bool) -> None:
+    def release(self, outputs: dict[str, Any] | Tensor, check: bool) -> None:
         """Let the nodes of the call's outputs forget what they saved."""
         nodes = _recorded(outputs, self.since)
         self.count, self.facts, self.check = len(nodes), _facts(nodes), check
@@ -257,7 +257,7 @@ def checkpoint(
 
 
 def checkpoint_sequential(
-    functions: Sequence[Any] | Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+    functions: Sequence[Any] | Any, segments: int, input: object, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Calls functions, or the modules of a `Sequential`, one after another, in segments with `checkpoint`.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 from enum import Enum
-from typing import Any
 
 from PIL import ImageOps
 
@@ -34,13 +33,13 @@ class ImageReadMode(Enum):
 PILLOW = {"GRAY": "L", "GRAY_ALPHA": "LA", "RGB": "RGB", "RGB_ALPHA": "RGBA"}
 
 
-def read_image(path: Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
+def read_image(path: Path, mode: object = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
     """The picture in a file; see `decode_image`."""
     return decode_image(path, mode, apply_exif_orientation)
 
 
 def decode_image(
-    input: Tensor | Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
+    input: Tensor | Path, mode: object = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
 ) -> Tensor:
     """The picture in a file, or in the bytes of one, as a tensor (channels, height, width) of uint8 (uint16, if it has
     16 bits and is read unchanged).
@@ -82,7 +81,7 @@ def write_png(input: Tensor, filename: Path, compression_level: int = 6) -> None
         to_pil_image(input).save(stream, format="PNG", compress_level=compression_level)
 
 
-def _check(data: Any, words: str, fits: bool) -> None:
+def _check(data: Tensor, words: str, fits: bool) -> None:
     if not isinstance(data, Tensor) or data.dtype is not dtypes.uint8 or not fits:
         found = f"{data.dtype} of shape {tuple(data.shape)}" if isinstance(data, Tensor) else type(data).__name__
         raise TypeError(f"{words}, got {found}")

@@ -7,7 +7,7 @@ model.load_state_dict(tritensor.load("resnet18-f37072fd.pth"))
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import nn
 from ..errors import explain
@@ -16,6 +16,7 @@ from ..tensors import Tensor
 __all__ = ["VGG", "AlexNet", "MobileNetV2", "ResNet", "alexnet", "mobilenet_v2", "resnet18", "resnet34", "resnet50"]
 __all__ += ["vgg11", "vgg16"]
 
+Made = TypeVar("Made")
 Norm = Callable[[int], nn.Module]
 
 # Of each convolution: channels and, if it is not of 3 x 3, size, stride and padding; 0 is a pool.
@@ -26,7 +27,7 @@ VGG16 = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 5
 SETTING = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 
 
-def _made(name: str, weights: Any, kind: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _made(name: str, weights: str | None, kind: Callable[..., Made], *args: Any, **kwargs: Any) -> Made:
     """`kind(*args, **kwargs)`, unless weights are asked for: there are none here to give."""
     if weights is not None:
         fact = f"weights={weights!r} would have to be fetched, and tritensor has no weights to fetch"

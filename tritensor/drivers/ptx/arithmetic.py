@@ -47,7 +47,7 @@ def _high(a: Array, b: Array) -> Array:
     return top.view(a.dtype)
 
 
-def _least(pick: Any, other: Any) -> Callable[[Array, Array], Array]:
+def _least(pick: Callable[..., Any], other: Callable[..., Any]) -> Callable[[Array, Array], Array]:
     """fmin and fmax, of which the first is used for numbers and the second with `.NaN`."""
 
     def choose(a: Array, b: Array, nan: bool = False) -> Array:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from .values import TYPES, Type
 Array = np.ndarray
 
 
-def _whole(bits: Any, number: Any) -> Type:
+def _whole(bits: type, number: type) -> Type:
     # BLAS multiplies no integers, but float64 exactly; a sum of int32 wraps around when it is written
     read, write = lambda x: x.view(number).astype(np.float64), lambda x: x.astype(np.int64).astype(bits)
     return Type(bits, np.float64, read, write)

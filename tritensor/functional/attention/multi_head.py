@@ -52,7 +52,7 @@ def _pieces(x: Tensor, sizes: Sequence[int], dim: int) -> Sequence[Tensor]:
     return [x] if len(sizes) == 1 else x.split(sizes, dim)
 
 
-def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, heads: int) -> bool:
+def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Any, heads: int) -> bool:
     """True if there is a batch; raises where the numbers of dimensions do not fit together."""
     rank = query.ndim
     _require(rank in (2, 3), f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor")

@@ -28,13 +28,13 @@ from .refused_data import leaves, read, refusal
 from .strides import restrided, turned
 
 
-def _first_leaf(data: Any) -> Any:
+def _first_leaf(data: object) -> Any:
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return data
 
 
-def _depth(data: Any) -> int:
+def _depth(data: object) -> int:
     depth = 0
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
@@ -42,7 +42,7 @@ def _depth(data: Any) -> int:
     return depth
 
 
-def _as_array(data: Any, wanted: np.dtype | None = None) -> np.ndarray:
+def _as_array(data: object, wanted: np.dtype | None = None) -> np.ndarray:
     """Python numbers and nested sequences of them (or of tensors) as an array, with PyTorch's dtypes and messages.
 
     Args:
@@ -94,7 +94,7 @@ def _is_typed(data: Any) -> bool:
     return False
 
 
-def _common(data: Any) -> dtypes.dtype:
+def _common(data: object) -> dtypes.dtype:
     """The dtype to which the elements promote; each counts alike, a Python number with the dtype that it has alone."""
     if isinstance(data, (list, tuple)):
         return functools.reduce(dtypes.promote_types, map(_common, data)) if data else dtypes.get_default_dtype()
@@ -103,7 +103,7 @@ def _common(data: Any) -> dtypes.dtype:
     return dtypes.of(data.dtype) if isinstance(data, (np.generic, np.ndarray)) else dtypes.of_scalar(data)
 
 
-def _check_integers(data: Any, kind: np.dtype) -> None:
+def _check_integers(data: object, kind: np.dtype) -> None:
     """Raise for a tensor that would lose its fraction in an integer dtype."""
     for leaf in leaves(data):
         if isinstance(leaf, Tensor) and (kind == np.uint64 or leaf.dtype.category > dtypes.INTEGER):
@@ -111,7 +111,7 @@ def _check_integers(data: Any, kind: np.dtype) -> None:
             raise ArgumentError("an integer is required" if kind == np.uint64 else words)
 
 
-def _untyped(data: Any) -> Any:
+def _untyped(data: object) -> Any:
     """Nested lists of Python numbers in place of tensors; one of a single element is a number."""
     if isinstance(data, (list, tuple)):
         return [_untyped(part) for part in data]
@@ -120,7 +120,7 @@ def _untyped(data: Any) -> Any:
     return data.item() if isinstance(data, (Tensor, np.generic)) else data
 
 
-def _of_large_integers(data: Any, array: np.ndarray, kind: np.dtype | None) -> np.ndarray:
+def _of_large_integers(data: object, array: np.ndarray, kind: np.dtype | None) -> np.ndarray:
     """Numbers some of which are integers beyond int64: as floats, where that is the dtype."""
     elements = array.reshape(-1).tolist()
     if not all(isinstance(element, (int, float, complex)) for element in elements):
@@ -221,7 +221,7 @@ def creates(
 
 @public(functional=False, guard=False)
 def tensor(
-    data: Any, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False
+    data: object, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A new tensor with a copy of `data`: numbers, nested sequences, NumPy arrays, tensors, columns and tables.
 
@@ -254,7 +254,7 @@ def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
         return array.astype(kind)
 
 
-def _one_by_one(data: Any, shape: tuple[int, ...], kind: np.dtype) -> np.ndarray | None:
+def _one_by_one(data: object, shape: tuple[int, ...], kind: np.dtype) -> np.ndarray | None:
     """Integers among floats, of which negative ones wrap; None where an element does not fit."""
     elements, wanted = list(leaves(data)), dtypes.of(kind)
     if not all(isinstance(element, (int, float)) for element in elements):
@@ -265,7 +265,7 @@ def _one_by_one(data: Any, shape: tuple[int, ...], kind: np.dtype) -> np.ndarray
         return None
 
 
-def _converted(array: np.ndarray, kind: np.dtype, data: Any = None) -> np.ndarray:
+def _converted(array: np.ndarray, kind: np.dtype, data: object = None) -> np.ndarray:
     """The user's Python numbers, of `data`, in the requested dtype.
 
     Raises:
@@ -298,7 +298,7 @@ def _converted(array: np.ndarray, kind: np.dtype, data: Any = None) -> np.ndarra
 
 
 @public(functional=False, guard=False)
-def as_tensor(data: Any, dtype: Dtype = None, device: Device = None) -> Tensor:
+def as_tensor(data: object, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Converts `data` to a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is
     returned."""
     data = of_cuda_array(data)
@@ -362,12 +362,12 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 
 
 @method("__array_wrap__")
-def _wrapped(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
+def _wrapped(self: Tensor, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Tensor:
     """Wraps NumPy's result for tensors as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 
-def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Device) -> Any:
+def filled(shape: tuple[int, ...], value: float, kind: np.dtype, device: Device) -> Any:
     """The array of `full`, filled on the device itself."""
     where = devices.resolve(device)
     if where is devices.cpu:
@@ -378,7 +378,7 @@ def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Device) -
     return out
 
 
-def fill(out: DeviceArray, value: Any) -> None:
+def fill(out: DeviceArray, value: complex) -> None:
     """Write one number to every element of a device array."""
     copy_into(out, value)
 
@@ -396,7 +396,7 @@ def zeros(*sizes: Any, size: Any = None, dtype: Dtype = None, device: Device = N
 
 
 @creates(MADE, pins=True)
-def ones(*sizes: Any, size: Any = None, dtype: Dtype = None, device: Device = None) -> Tensor:
+def ones(*sizes: Any, size: int | Sequence[int] | None = None, dtype: Dtype = None, device: Device = None) -> Tensor:
     """A tensor filled with ones."""
     shape = check_shape("ones", "size", sizes, size)
     return wrap(filled(shape, 1, numpy_dtype(dtype), device))
@@ -422,12 +422,12 @@ def full(size: Sequence[int], fill_value: Any, *, dtype: Dtype = None, device: D
 @public(functional=False, out=takes_out(MADE))
 def empty(
     *sizes: Any,
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     dtype: Dtype = None,
     device: Device = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
-    memory_format: Any = formats.contiguous_format,
+    memory_format: formats.memory_format | None = formats.contiguous_format,
 ) -> Tensor:
     """An uninitialised tensor, whose elements are whatever the memory held (poisoned with NaN in simulation)."""
     shape, kind, where = check_shape("empty", "size", sizes, size), numpy_dtype(dtype), devices.resolve(device)
@@ -443,7 +443,7 @@ def empty(
 
 
 @creates(pins=True)
-def scalar_tensor(s: Any, *, dtype: Dtype = None, device: Device = None) -> Tensor:
+def scalar_tensor(s: object, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """A 0-dimensional tensor of the default dtype."""
     return full((), s, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device)
 

@@ -104,13 +104,13 @@ empty_like = _like(creation.empty, "Uninitialised, with the shape, dtype, device
 @public(functional=False)
 def full_like(
     input: Tensor,
-    fill_value: Any,
+    fill_value: complex,
     *,
     dtype: Dtype = None,
     device: Device = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
-    memory_format: Any = None,
+    memory_format: object = None,
 ) -> Tensor:
     """`fill_value` with the shape, dtype, device and order in memory of `input`."""
     flags = (requires_grad, pin_memory)
@@ -139,7 +139,7 @@ _new(
 
 @method()
 def new_full(
-    self: Tensor, size: Any, fill_value: Any, dtype: Dtype = None, device: Device = None, **options: Any
+    self: Tensor, size: Any, fill_value: complex, dtype: Dtype = None, device: Device = None, **options: Any
 ) -> Tensor:
     """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
     made = creation.full(size, fill_value, **options_like("new_full", self, dtype, device), **options)
@@ -147,7 +147,7 @@ def new_full(
 
 
 @method()
-def new_tensor(self: Tensor, data: Any, dtype: Dtype = None, device: Device = None, **options: Any) -> Tensor:
+def new_tensor(self: Tensor, data: object, dtype: Dtype = None, device: Device = None, **options: Any) -> Tensor:
     """A copy of `data`, with the dtype and on the device of the tensor; options are those of `tensor`."""
     made = creation.tensor(data, **options_like("new_tensor", self, dtype, device), **options)
     return made if self._data.__class__ in _PLAIN else lifted_as(self, made)

@@ -128,7 +128,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
     return _by_element("map2_", self, (x.expand(self.shape), y.expand(self.shape)), callable)
 
 
-def _tensor(name: str, value: Any) -> Tensor:
+def _tensor(name: str, value: Tensor) -> Tensor:
     if not isinstance(value, Tensor):
         raise ArgumentError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
     return value
@@ -153,7 +153,7 @@ def is_complex(input: Tensor) -> bool:
 
 
 @public(guard=False)
-def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+def clone(input: Tensor, *, memory_format: formats.memory_format | None = None) -> Tensor:
     """A copy that gradients pass through."""
     return _tensor("clone", input).clone(memory_format=memory_format)
 
@@ -165,7 +165,7 @@ def detach(input: Tensor) -> Tensor:
 
 
 @public()
-def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+def result_type(tensor1: object, tensor2: object) -> dtypes.dtype:
     """The dtype of an arithmetic result of two tensors or numbers.
 
     >>> import tritensor as torch

@@ -118,7 +118,7 @@ def range(start: Any, end: Any = _MISSING, step: Any = 1, *, dtype: Dtype = None
     return arange.plain(start, end, step, dtype=dtypes.of(kind), device=device)  # type: ignore[attr-defined]
 
 
-def _bound(call: str, name: str, value: Any) -> Any:
+def _bound(call: str, name: str, value: complex | Tensor) -> Any:
     """A bound as a Python number."""
     if isinstance(value, Tensor):
         if value.ndim:
@@ -159,7 +159,7 @@ def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Dtype) -> tuple[
 
 
 @creates(MADE._replace(flat=True))
-def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype = None, device: Device = None) -> Tensor:
+def linspace(start: object, end: object, steps: int, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers.
 
     Raises:
@@ -171,7 +171,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype = None, device: D
 
 @creates(MADE._replace(flat=True))
 def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None
+    start: object, end: object, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None
 ) -> Tensor:

@@ -52,7 +52,7 @@ def leaves(data: Any) -> Iterator[Any]:
         yield data
 
 
-def _is_sequence(data: Any) -> bool:
+def _is_sequence(data: object) -> bool:
     return isinstance(data, (list, tuple)) or (isinstance(data, np.ndarray) and data.ndim > 0)
 
 
@@ -108,7 +108,7 @@ _LIBRARIES: dict[str, tuple[Callable[[Any], list[Any]], Callable[[Any], int]]] =
 }
 
 
-def read(data: Any) -> Any:
+def read(data: object) -> Any:
     """The array of an object that has `__array__`, without a copy where its memory is one; anything else as it is.
 
     Raises:

@@ -33,7 +33,7 @@ class TensorType(type):
     def __init__(cls, dtype: dtypes.dtype, module: str = "torch") -> None:
         super().__init__(cls.__name__, (), {})
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Tensor | int) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cuda == cls.is_cuda
 
     def __call__(cls, *data: Any, device: Device = None) -> Tensor:
@@ -64,7 +64,7 @@ for _type in _TYPES:
 
 
 @public(functional=False)
-def set_default_tensor_type(t: Any) -> None:
+def set_default_tensor_type(t: object) -> None:
     """Set the default dtype, and with a type of `torch.cuda` the default device too.
 
     Args:

@@ -6,7 +6,6 @@ They are computed in float64 on the host, and copied to a device as `torch.tenso
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def kaiser(length: int, whole: int, beta: float) -> np.ndarray:
 
 def _made(
     name: str,
-    window_length: Any,
+    window_length: int,
     periodic: bool,
     dtype: Any,
     device: Any,

@@ -5,8 +5,6 @@ Conjugates are computed when they are asked for; no tensor has a conjugation or 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...autograd.gradients import called
 from ...errors import DtypeError
 from ...ground.arguments import check_tensor
@@ -41,7 +39,7 @@ def _of_parts(name: str, first: Tensor, second: Tensor) -> Tensor:
     return standing_alone(_view_as_complex(stack(broadcast_tensors(first, second), -1)), name)
 
 
-def _check_parts(first: Any, second: Any) -> None:
+def _check_parts(first: Tensor, second: Tensor) -> None:
     """Raise unless both are tensors of the same floating dtype."""
     if not first.dtype.is_floating_point or not second.dtype.is_floating_point:
         found = f"{first.dtype.legacy} and {second.dtype.legacy}"

@@ -104,7 +104,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     return tuple([_derivative(input, each, step, edge_order) for each, step in zip(dims, steps, strict=True)])
 
 
-def _derivative(x: Tensor, dim: int, step: Any, order: int) -> Tensor:
+def _derivative(x: Tensor, dim: int, step: float, order: int) -> Tensor:
     """The derivative along one dimension: of the parabola through three neighbours, at the edges of the line if asked.
 
     With the distances d and e to the neighbours it is (-e/d x0 + (e/d - d/e) x1 + d/e x2) / (d + e) in the middle.

@@ -28,7 +28,7 @@ from ..indexing.search import nonzero
 
 
 @public(method=True)
-def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def add(input: object, other: Tensor | complex, *older: Any, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """Adds `other`, scaled by `alpha`, to `input`: input + alpha * other.
 
     >>> import tritensor as torch
@@ -51,7 +51,7 @@ def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None 
 
 
 @public("subtract", method=True)
-def sub(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def sub(input: object, other: Tensor | complex, *older: Any, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """Subtracts `other`, scaled by `alpha`, from `input`; the errors are those of `add`."""
     if older:
         values, factors = older_order("sub", {"alpha": alpha}, input, other, *older)
@@ -80,7 +80,7 @@ _quick_sub: Any = arithmetic.sub.method
 
 
 @public("divide", method=True, in_place=in_place_form)
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+def div(input: object, other: object, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """Divides input by other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers.
 
     >>> import tritensor as torch
@@ -106,7 +106,7 @@ _quick_div: Any = arithmetic.div.method
 
 
 @public("clip", method=True, in_place=in_place_form, in_place_function=True, out=takes_out(Into("same", "partly")))
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: Tensor, min: object = None, max: object = None) -> Tensor:
     """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays.
 
     >>> import tritensor as torch
@@ -127,7 +127,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return bounds.clamp(input, min, max)
 
 
-def _as_number(bound: Any, input: Tensor) -> Any:
+def _as_number(bound: object, input: Tensor) -> Any:
     """A bound without dimensions beside a number promotes as a number does: integers to the default dtype only."""
     if not isinstance(bound, Tensor) or bound.ndim:
         return bound
@@ -205,7 +205,7 @@ def where(condition: Tensor) -> tuple[Tensor, ...]: ...
 @overload
 def where(condition: Tensor, input: Any, other: Any) -> Tensor: ...
 @public(out=takes_out(Into("same", "partly")))
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def where(condition: Tensor, input: object = None, other: Tensor | complex | None = None) -> Any:
     """Selects elements of input where `condition` is True, else of other; of a condition alone, the coordinates of its
     elements that are not 0.
 
@@ -286,7 +286,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 def _with_alpha(function: Callable[..., Tensor], plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`add_` and `sub_`: without alpha they call the operator's own method, which writes to the memory directly."""
 
-    def call(self: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+    def call(self: Tensor, other: Tensor | float, *older: Any, alpha: object = 1) -> Tensor:
         if type(alpha) is int and alpha == 1 and not older:
             return plain(self, other)
         return in_place(self, function, other, *older, alpha=alpha)
@@ -309,6 +309,6 @@ def _inverted(self: Tensor) -> Tensor:
 
 
 @method("where")
-def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+def _where_method(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor:
     """The tensor's elements where `condition` holds, else `other`'s."""
     return where(condition, self, other)

@@ -80,7 +80,7 @@ def _kind_of_power(*values: Any) -> dtypes.dtype:
 
 
 @public(method=True, out=takes_out(Into("same", "partly")))
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: object, exponent: object) -> Tensor:
     """input ** exponent in float64, or complex128 where one of them is complex; one of them may be a number.
 
     >>> import tritensor as torch
@@ -95,7 +95,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
 
 @method("float_power_")
-def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
+def _float_power_in_place(self: Tensor, exponent: object) -> Tensor:
     """In-place version of `float_power`: writes to the tensor's own memory, which must be of its dtype."""
     kind = _kind_of_power(self, exponent)
     if self.dtype is not kind:
@@ -105,7 +105,7 @@ def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
 
 
 @public(functional=False)
-def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
+def rsub(input: Tensor, other: Tensor | complex, alpha: complex = 1) -> Tensor:
     """Subtracts `input`, scaled by `alpha`, from `other`: other - alpha * input.
 
     Raises:
@@ -117,7 +117,7 @@ def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
 
 
 @method("__rdiv__")
-def _divide_number(self: Tensor, other: Any) -> Tensor:
+def _divide_number(self: Tensor, other: Tensor | complex) -> Tensor:
     """other / self, as Python 2 called it."""
     return self.reciprocal() * other
 

@@ -22,7 +22,7 @@ from ...types import dtypes
 from ..creation.ranges import linspace
 
 
-def _check(good: Any, words: str, error: type[Exception] = ShapeError) -> None:
+def _check(good: list[int] | int, words: str, error: type[Exception] = ShapeError) -> None:
     if not good:
         raise error(words)
 
@@ -37,7 +37,7 @@ def _check_kind(good: bool, name: str, x: Tensor) -> None:
 @public(out=takes_out())
 def searchsorted(
     sorted_sequence: Tensor,
-    input: Any,
+    input: object,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -85,7 +85,7 @@ def searchsorted(
 
 
 @public(out=takes_out())
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(input: object, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The number of the interval between sorted boundaries that each element is in.
 
     A boundary belongs to the interval below it, with `right` to the one above.
@@ -175,7 +175,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
 @public(method=True, out=takes_out())
 def histogram(
-    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor, bins: object, *, range: object = None, weight: Tensor | None = None, density: bool = False
 ) -> HistogramResult:
     """The histogram, the number of elements in each bin (or the sum of their weights), and the bins' edges.
 
@@ -260,7 +260,7 @@ def _range(x: Tensor, given: Any, words: str, margin: float) -> tuple[float, flo
     return (low - margin, high + margin) if low == high else (low, high)
 
 
-def _edges(x: Tensor, bins: Any, given: Any, dim: int) -> Tensor:
+def _edges(x: Tensor, bins: Tensor | int, given: object, dim: int) -> Tensor:
     name = "torch.histogramdd:"
     if isinstance(bins, Tensor):
         words = f"{x.dtype.cpp} and bins for dimension {dim} with dtype {bins.dtype.cpp}"
@@ -277,7 +277,7 @@ def _edges(x: Tensor, bins: Any, given: Any, dim: int) -> Tensor:
     return linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
 
 
-def _counted(places: Tensor, inside: Tensor, count: int, weight: Tensor | None, kind: Any) -> Tensor:
+def _counted(places: Tensor, inside: Tensor, count: int, weight: Tensor | None, kind: dtypes.dtype) -> Tensor:
     """The number, or the weight, of the places that are inside, in the dtype of the result."""
     weight = weight if weight is None else weight.detach().reshape(-1)
     return bincount(where(inside, places, count), weight, count + 1)[:count].to(kind).contiguous()

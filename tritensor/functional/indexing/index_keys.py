@@ -26,7 +26,7 @@ from .search import nonzero
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
-def is_basic(key: Any) -> bool:
+def is_basic(key: object) -> bool:
     """True if `x[key]` is a view that NumPy's basic indexing makes."""
     if key.__class__ is tuple:
         return _BASIC.issuperset([part.__class__ for part in key])
@@ -49,7 +49,7 @@ class Places(NamedTuple):
     of_mask: bool = False
 
 
-def resolve(x: Tensor, key: Any) -> Places:
+def resolve(x: Tensor, key: object) -> Places:
     """Split an index into a view and coordinates.
 
     Raises:
@@ -171,7 +171,7 @@ def _placed(positions: Tensor, x: Tensor) -> Tensor:
     return moved
 
 
-def _expand(x: Tensor, key: Any) -> list[Any]:
+def _expand(x: Tensor, key: object) -> list[Any]:
     """The parts of a key, one by one: sequences and arrays as tensors, the ellipsis as slices."""
     if key.__class__ is not tuple:
         key = tuple(key) if key.__class__ is list and _stands_for_tuple(key) else (key,)
@@ -204,7 +204,7 @@ def _stands_for_tuple(key: list[Any]) -> bool:
     return False
 
 
-def _numbers(sequence: Any) -> Tensor:
+def _numbers(sequence: object) -> Tensor:
     """An index from a list or an array of numbers: floating ones are truncated."""
     made = creation.tensor(sequence)
     of_mask = made.dtype in (dtypes.bool_, dtypes.uint8)

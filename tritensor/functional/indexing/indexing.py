@@ -31,7 +31,7 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
 @method("__getitem__")
-def getitem(self: Tensor, key: Any) -> Tensor:
+def getitem(self: Tensor, key: object) -> Tensor:
     """`x[key]`: a view for integers, slices, None and Ellipsis, a copy for tensors, masks, lists and arrays.
 
     A slice may go backwards (`x[::-1]`), as in NumPy and the array API standard; then the result is a copy.
@@ -55,7 +55,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
 
 
 @method("__setitem__")
-def setitem(self: Tensor, key: Any, value: Any) -> None:
+def setitem(self: Tensor, key: object, value: object) -> None:
     """`x[key] = value`, broadcast.
 
     Where coordinates repeat, the last value is written on the CPU and any one of them on a CUDA device. A value that
@@ -84,7 +84,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         put(places, value)
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     return "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
 
 
@@ -98,14 +98,14 @@ def _assign(view: Any, value: Any) -> None:
         view.copy_(_apart(_without_leading_ones(value, view.ndim), view))
 
 
-def _apart(value: Any, target: Tensor) -> Any:
+def _apart(value: Tensor, target: Tensor) -> Any:
     """The value, copied if it shares memory with the target of the kernel that reads it."""
     own, other = target._data, value._data
     shared = own.__class__ is DeviceArray and other.__class__ is DeviceArray and own.buffer is other.buffer
     return value.clone() if shared else value
 
 
-def _without_leading_ones(value: Any, rank: int) -> Any:
+def _without_leading_ones(value: Tensor, rank: int) -> Any:
     """The value without the leading dimensions of size 1 beyond `rank`, which an assignment allows."""
     extra = 0
     while value.ndim - extra > rank and value._data.shape[extra] == 1:
@@ -144,13 +144,13 @@ def short(x: Tensor) -> str:
 
 
 @public(method=True, autocast={"cuda": "widest"})
-def index_put(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
+def index_put(input: Tensor, indices: Sequence[Tensor], values: object, accumulate: bool = False) -> Tensor:
     """A copy of `input` with `values` at `input[indices]`, or added to what is there (in one order on every run)."""
     return index_put_(input.clone(), indices, values, accumulate)
 
 
 @public(method=True)
-def index_put_(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
+def index_put_(input: Tensor, indices: Sequence[Tensor], values: object, accumulate: bool = False) -> Tensor:
     """Write `values` to `input[indices]`, or add them to what is there."""
     places = resolve(input, tuple(indices))
     if places.positions is None:
@@ -204,7 +204,7 @@ def row(checked: Tensor) -> Tensor:
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`.
 
     The order of the additions is fixed, so every run gives the same bits.
@@ -267,7 +267,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 
 @public(method=True, in_place=expanded.form(expanded.index_fill))
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: object) -> Tensor:
     """`input` with the slices at `index` along `dim` filled with a number; -1 is the last slice."""
     dim = slice_dim("index_fill_", input, dim, index)
     if isinstance(value, Tensor) and value.ndim:
@@ -324,7 +324,7 @@ def check_dtype(name: str, input: Tensor, source: Tensor) -> None:
 
 
 def _put_slices(
-    input: Tensor, dim: int, index: Tensor, value: Any, *, negative: bool = False, accumulate: bool = False
+    input: Tensor, dim: int, index: Tensor, value: Tensor | float, *, negative: bool = False, accumulate: bool = False
 ) -> Tensor:
     """`input` with `value` in its slices at `index` along `dim`; a tensor without dimensions is one slice."""
     if input.ndim == 0:
@@ -401,7 +401,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 @public(method=True, in_place=expanded.form(expanded.masked_fill))
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+def masked_fill(input: Tensor, mask: Tensor, value: object) -> Tensor:
     """Fills with a number where `mask` is True; input and mask broadcast.
 
     >>> import tritensor as torch

@@ -26,7 +26,7 @@ _PLAIN, _MOST = frozenset((bool, int, float)), 65504
 _REFUSED = (IndexError, ValueError, TypeError, OverflowError)
 
 
-def place(key: Any) -> ndarray | None:
+def place(key: object) -> ndarray | None:
     """An index along the first dimension, or a mask of the first ones, as an array; None for any other kind of key."""
     if isinstance(key, Tensor):
         where = key._data
@@ -42,7 +42,7 @@ def place(key: Any) -> ndarray | None:
     return where
 
 
-def read(x: Tensor, key: Any) -> Tensor | None:
+def read(x: Tensor, key: object) -> Tensor | None:
     """`x[key]` for one index tensor, list of integers or mask."""
     data, where = x._data, place(key)
     recorded = x._needs and recording.enabled

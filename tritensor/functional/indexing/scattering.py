@@ -23,7 +23,7 @@ from .indexing import check_slices, index_put, places_of, short
 
 @public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
 def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+    input: Tensor, dim: int, index: Tensor, src: object = None, *, value: object = None, reduce: str | None = None
 ) -> Tensor:
     """Scatters: `input` with each element of `src` (or one number) written to the position in `index` along `dim`.
 
@@ -56,7 +56,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return called("ScatterAddBackward0", _scatter(input, dim, index, src, "sum"))
 
 
-def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None, own: bool = True) -> Tensor:
+def _scatter(input: Tensor, dim: int, index: Tensor, src: object, reduce: str | None, own: bool = True) -> Tensor:
     layout.normalize_dim(dim, input.ndim)
     index = places_of("scatter", index)
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
@@ -202,14 +202,14 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 @public()
-def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
+def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: object, fill: object) -> Tensor:
     """`input[indices]` where `mask` holds, which may be out of bounds elsewhere, and `fill` there."""
     kept = _inside(input, mask, indices)
     return registry["where"](mask, input[kept], fill)
 
 
 @public()
-def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
+def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: object, values: Tensor) -> Tensor:
     """`input` with `values` added at `indices` where `mask` holds, which may be out of bounds elsewhere."""
     return index_put(input, _inside(input, mask, indices), values * mask.to(values.dtype), True)
 

@@ -140,7 +140,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 
 @public(method=True, out=takes_out(Into("same", "partly")), autocast={"cpu": "lower", "cuda": "lower"})
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *older: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
     if older:
         values, factors = older_order("addmm", {"beta": beta, "alpha": alpha}, input, mat1, mat2, *older)
@@ -215,10 +215,10 @@ def fused_activation(call: str, activation: str) -> Callable[..., Tensor]:
 
 
 @method("__matmul__")
-def _matmul_method(self: Tensor, other: Any) -> Tensor:
+def _matmul_method(self: Tensor, other: Tensor | complex) -> Tensor:
     return quick_matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
 @method("__rmatmul__")
-def _rmatmul_method(self: Tensor, other: Any) -> Tensor:
+def _rmatmul_method(self: Tensor, other: Tensor | complex) -> Tensor:
     return quick_matmul(other, self) if isinstance(other, Tensor) else NotImplemented

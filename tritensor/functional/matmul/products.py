@@ -56,7 +56,7 @@ def _fitted(shape: Callable[[Tensor, Tensor], tuple[int, ...]]) -> Callable[...,
     def made(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         plain = in_place_form(function)
 
-        def call(self: Tensor, first: Any, second: Any, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        def call(self: Tensor, first: object, second: object, *older: Any, beta: object = 1, alpha: Any = 1) -> Tensor:
             if older:
                 given = {"beta": beta, "alpha": alpha}
                 (_, first, second), factors = older_order(function.__name__, given, self, first, second, *older)
@@ -85,7 +85,7 @@ method("addmm_")(_fitted(lambda a, b: (a._data.shape[0], b._data.shape[-1]))(add
     out=_ADDED,
     autocast={"cpu": "apart", "cuda": "lower"},
 )
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input.
 
     >>> import tritensor as torch
@@ -113,7 +113,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, a
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE), autocast={"cpu": "apart", "cuda": "lower"})
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted.
 
     Raises:
@@ -141,7 +141,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, 
     out=takes_out(Into("same", "partly", "")),
     autocast={"cpu": "lower", "cuda": "lower"},
 )
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input.
 
     >>> import tritensor as torch
@@ -177,7 +177,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any
     out=_ADDED,
     autocast={"cpu": "lower", "cuda": "lower"},
 )
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: complex = 1, alpha: object = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input.
 
     >>> import tritensor as torch

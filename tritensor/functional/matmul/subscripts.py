@@ -107,7 +107,7 @@ def _labels(text: str, start: int, whose: str, position: int | None, dims: int) 
     return [*first, *range(dims - named)[::-1], *last]
 
 
-def _term(x: Any, labels: Labels, position: int, sizes: dict[Label, int]) -> tuple[Any, Labels]:
+def _term(x: Tensor, labels: Labels, position: int, sizes: dict[Label, int]) -> tuple[Any, Labels]:
     """An operand with one dimension for each of its labels, after its sizes were compared with those seen before."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -123,7 +123,7 @@ def _term(x: Any, labels: Labels, position: int, sizes: dict[Label, int]) -> tup
     return x, labels
 
 
-def _diagonal(x: Any, labels: Labels, label: Label, position: int) -> tuple[Any, Labels]:
+def _diagonal(x: Tensor, labels: Labels, label: Label, position: int) -> tuple[Any, Labels]:
     """The elements whose coordinates along the first two dimensions of one label are equal, that dimension in front."""
     first = labels.index(label)
     second = labels.index(label, first + 1)
@@ -137,13 +137,13 @@ def _diagonal(x: Any, labels: Labels, label: Label, position: int) -> tuple[Any,
     return x.movedim((first, second), (0, 1))[along, along], [label, *rest]
 
 
-def _sum_out(x: Any, labels: Labels, kept: set[Label]) -> tuple[Any, Labels]:
+def _sum_out(x: Tensor, labels: Labels, kept: set[Label]) -> tuple[Any, Labels]:
     """The operand summed over the dimensions whose labels are not in `kept`."""
     dims = [dim for dim, label in enumerate(labels) if label not in kept]
     return (x.sum(dims), [label for label in labels if label in kept]) if dims else (x, labels)
 
 
-def _contract(x: Any, left: Labels, y: Any, right: Labels, kept: set[Label]) -> tuple[Any, Labels]:
+def _contract(x: Tensor, left: Labels, y: Tensor, right: Labels, kept: set[Label]) -> tuple[Any, Labels]:
     """The product of two operands, summed over the labels that neither the output nor a later operand has."""
     x, left = _sum_out(x, left, kept | set(right))
     y, right = _sum_out(y, right, kept | set(left))

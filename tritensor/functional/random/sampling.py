@@ -14,7 +14,7 @@ from ...ground.public import method, public
 from ...operators.generators import Generator, draw_from
 from ...operators.inplace import check_writable
 from ...tensors import Tensor
-from ...types import dtypes
+from ...types import devices, dtypes
 from ...types.layout import broadcast_shapes
 from ..creation import creation
 from .draws import floating, overwrite, rand, randn, wide
@@ -86,7 +86,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     return overwrite(self, drawn, "Exponential")
 
 
-def _numpy(device: Any, generator: Generator | None) -> np.random.Generator:
+def _numpy(device: devices.device, generator: Generator | None) -> np.random.Generator:
     """NumPy's generator for one call; a seed and the number of the call give the same numbers for every device."""
     call = draw_from(device, generator, on_host=True)
     return np.random.Generator(np.random.Philox(key=call["seed"], counter=[0, 0, call["offset"], 0]))

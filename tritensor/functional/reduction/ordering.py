@@ -31,7 +31,7 @@ _WAYS = {"linear": "", "midpoint": "", "lower": "floor", "higher": "ceil", "near
 Rank = Callable[[int, Any], Any]  # of the number of elements and of NaNs among them: where in their order
 
 
-def _checked(name: str, input: Tensor, dim: Any, lowest: int = dtypes.INTEGER) -> int:
+def _checked(name: str, input: Tensor, dim: int, lowest: int = dtypes.INTEGER) -> int:
     """The dimension, counted from the front."""
     check_tensor(name, "input", 1, input)
     if not lowest <= input.dtype.category <= dtypes.FLOATING:
@@ -64,7 +64,7 @@ def _places(x: Tensor, dim: int, rank: Rank) -> Tensor:
     return wrap(np.moveaxis(found.argmax(-1, keepdims=True), -1, dim))
 
 
-def _selected(kind: Any, input: Tensor, dim: int, keepdim: bool, places: Callable[[Tensor, int], Tensor]) -> Any:
+def _selected(kind: type, input: Tensor, dim: int, keepdim: bool, places: Callable[[Tensor, int], Tensor]) -> Any:
     """The elements at places along `dim`, and these."""
     name, x = kind.__name__, input if input.ndim else input.reshape(1)
     with no_grad():
@@ -77,7 +77,7 @@ def _selected(kind: Any, input: Tensor, dim: int, keepdim: bool, places: Callabl
     return kind(called(f"{name.capitalize()}Backward{int('median' in name)}", values), found)
 
 
-def _median(kind: Any, input: Tensor, dim: Any, keepdim: bool, rank: Rank) -> Any:
+def _median(kind: type, input: Tensor, dim: int | None, keepdim: bool, rank: Rank) -> Any:
     name = kind.__name__
     if dim is not None:
         return _selected(kind, input, _checked(name, input, dim), keepdim, partial(_places, rank=rank))
@@ -178,7 +178,7 @@ def msort(input: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out(_PARTLY), autocast={"cpu": "float32"})
 def quantile(
-    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor, q: object, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
     """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension.
 
@@ -198,7 +198,7 @@ def quantile(
 
 @public(method=True, out=takes_out(_PARTLY), autocast={"cpu": "float32"})
 def nanquantile(
-    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor, q: object, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
     """`quantile` of the elements that are not NaN; NaN if there are none.
 
@@ -236,7 +236,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, way: st
     return called("SqueezeBackward4", found)
 
 
-def _checked_quantile(name: str, input: Tensor, q: Any, way: str) -> Tensor:
+def _checked_quantile(name: str, input: Tensor, q: Tensor | float, way: str) -> Tensor:
     """`q` as a tensor."""
     check_tensor(name, "input", 1, input)
     require(input.numel(), ShapeError, "{}() input tensor must be non-empty", name)

@@ -27,7 +27,7 @@ ndarray = np.ndarray
 
 
 def _freedom(
-    name: str, input: Tensor, dim: Any, unbiased: Any, correction: Any, keepdim: Any, others: dict[str, Any]
+    name: str, input: Tensor, dim: Any, unbiased: Any, correction: float | None, keepdim: bool, others: dict[str, Any]
 ) -> dict[str, Any]:
     """The arguments of `var` and `std` in all of PyTorch's forms: var(False), var(0, False), var(correction=0)."""
     if dim.__class__ is bool:
@@ -81,7 +81,7 @@ def _declare_spread(name: str, documentation: str, described: str) -> None:
 
     def with_mean(
         input: Tensor,
-        dim: Any = None,
+        dim: Dim | None = None,
         unbiased: bool | None = None,
         keepdim: bool = False,
         *,
@@ -162,12 +162,12 @@ def norm(
     return sums.norm(input, p=order, dim=dim, keepdim=as_flag("norm", keepdim), dtype=dtype)
 
 
-def _rule_of_extreme(input: Any, dim: Any = None, *_: Any, other: Any = None, **__: Any) -> Into:
+def _rule_of_extreme(input: Tensor, dim: Dim | None = None, *_: Any, other: object = None, **__: Any) -> Into:
     """`out` of `max` and `min`: of two tensors that of an elementwise operator."""
     return ELEMENTWISE if isinstance(dim, Tensor) or other is not None else Into("same", "partly")
 
 
-def _is_single(input: Tensor, dim: Any) -> bool:
+def _is_single(input: Tensor, dim: Dim) -> bool:
     """True if each norm is of one element, whose square may be beyond the dtype's range."""
     shape = input._data.shape
     if dim is None or not shape:
@@ -175,7 +175,7 @@ def _is_single(input: Tensor, dim: Any) -> bool:
     return reduced_count(shape, layout.normalize_dims(dim, len(shape))) == 1
 
 
-def _norm_of_single(input: Tensor, dim: Any, keepdim: bool, dtype: Dtype) -> Tensor:
+def _norm_of_single(input: Tensor, dim: Dim, keepdim: bool, dtype: Dtype) -> Tensor:
     shape = reduced_shape(tuple(input.shape), layout.normalize_dims(dim, input.ndim) if input.ndim else (), keepdim)
     found = (input if dtype is None else input.to(dtype)).reshape(shape).abs()
     return called("LinalgVectorNormBackward0", found)
@@ -208,7 +208,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 @public(method=True, out=takes_out(_rule_of_extreme))
-def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
+def max(input: Tensor, dim: object = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum.
 
     >>> import tritensor as torch
@@ -222,7 +222,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
 
 
 @public(method=True, out=takes_out(_rule_of_extreme))
-def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
+def min(input: Tensor, dim: object = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
     """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
     return _extreme("min", input, dim if other is None else other, keepdim, others)
 
@@ -262,7 +262,7 @@ def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
 
 
 @public(package=False, method=True)
-def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
+def sum_to_size(input: Tensor, *sizes: Any, size: object = None) -> Tensor:
     """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`.
 
     >>> import tritensor as torch
@@ -295,7 +295,7 @@ def _refuse_size(target: tuple[int, ...], shape: tuple[int, ...]) -> None:
     raise ShapeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
 
 
-def _complex_spread(name: str, input: Tensor, dim: Any, keepdim: bool, correction: float) -> Tensor:
+def _complex_spread(name: str, input: Tensor, dim: int | None, keepdim: bool, correction: float) -> Tensor:
     """The variance ("var") of complex numbers or its root ("std"): real, the mean squared distance from the mean."""
     dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
     left = reduced_count(input._data.shape, dims) - correction
@@ -309,7 +309,7 @@ def _complex_spread(name: str, input: Tensor, dim: Any, keepdim: bool, correctio
     return called(f"{name.capitalize()}Backward0", found)
 
 
-def _complex_logsumexp(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+def _complex_logsumexp(input: Tensor, dim: int, keepdim: bool) -> Tensor:
     """The logsumexp of complex numbers; the largest real part is taken out first."""
     dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
     if input.numel() == 0:

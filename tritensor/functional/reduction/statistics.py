@@ -77,7 +77,7 @@ def cov(
     return (apart @ (apart if weights is None else apart * weights).t().conj() / norm).squeeze()
 
 
-def _check(name: str, x: Any) -> None:
+def _check(name: str, x: Tensor) -> None:
     check_tensor(name, "input", 1, x)
     if x.ndim > 2:
         words = "expected input to have two or fewer dimensions but got an input with"

@@ -217,7 +217,7 @@ def _batch_norm(
     running_mean: Tensor | None,
     running_var: Tensor | None,
     training: bool,
-    momentum: Any,
+    momentum: float,
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Tensor:
@@ -301,7 +301,7 @@ def _normalized(
 
 
 def track_statistics(
-    running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: Any, count: int
+    running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: float, count: int
 ) -> None:
     """Move running statistics towards those of `count` values per channel; nothing is waited for."""
     if not count:

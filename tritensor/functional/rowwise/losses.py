@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...autograd.gradients import called
 from ...errors import DtypeError, RangeError, ShapeError, explain, require
 from ...ground.arguments import check_tensor
@@ -22,9 +20,9 @@ def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: Any = None,
+    size_average: object = None,
     ignore_index: int = -100,
-    reduce: Any = None,
+    reduce: object = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -78,7 +76,7 @@ def cross_entropy(
     return _at_targets(loss, back, reduction, input.ndim)
 
 
-def _check_scores(name: str, input: Any, target: Any) -> None:
+def _check_scores(name: str, input: Tensor, target: Tensor) -> None:
     check_tensor(name, "input", 1, input)
     check_tensor(name, "target", 2, target)
 
@@ -153,9 +151,9 @@ def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: Any = None,
+    size_average: object = None,
     ignore_index: int = -100,
-    reduce: Any = None,
+    reduce: object = None,
     reduction: str = "mean",
 ) -> Tensor:
     """The negative log likelihood loss: minus the target class's entry in `input`, which holds log-probabilities.

@@ -14,7 +14,7 @@ from ...kernels.rowwise.layer_norm import layer_norm as _layer_norm
 from ...kernels.rowwise.rms_norm import rms_norm as _rms_norm
 from ...operators.rules import compute_dtype
 from ...tensors import Tensor
-from ...types import Dtype
+from ...types import Dtype, dtypes
 from ...types.dtypes import FLOATING, dtype, finfo, of_argument
 from ..creation.likeness import empty_like, zeros_like
 from ..views.view_operators import standing_alone
@@ -206,7 +206,7 @@ def _normalized_shape(name: str, shape: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _narrowed(name: str, input: Tensor, kind: Any) -> Tensor:
+def _narrowed(name: str, input: Tensor, kind: dtypes.dtype | type) -> Tensor:
     """The input in a dtype of less range or precision, which the operator would not round it to before it computes."""
     check_tensor(name, "input", 1, input)
     kind = of_argument(kind) or kind
@@ -217,7 +217,7 @@ def _narrowed(name: str, input: Tensor, kind: Any) -> Tensor:
     return input.to(kind)
 
 
-def _along(name: str, input: Tensor, dim: Any, others: dict[str, Any]) -> int:
+def _along(name: str, input: Tensor, dim: int | None, others: dict[str, Any]) -> int:
     """The dimension; if None, PyTorch's legacy choice, with its warning."""
     if "axis" in others and dim is None:
         dim = others.pop("axis")

@@ -109,7 +109,7 @@ def loss(
     return declare
 
 
-def check_both(name: str, input: Any, target: Any) -> None:
+def check_both(name: str, input: Tensor, target: Tensor) -> None:
     """Raise unless both are tensors whose shapes broadcast, with PyTorch's warning where they differ."""
     check_tensor(name, "input", 1, input)
     check_tensor(name, "target", 2, target)

@@ -23,7 +23,7 @@ from . import complex_views, diagonals, parts, views
 from .view_operators import copy_of, renamed, standing_alone, view_registry
 
 
-def _derived(name: str, function: Any, documentation: str, first: str = "input") -> Callable[[Any], Any]:
+def _derived(name: str, function: Callable[..., Any], documentation: str, first: str = "input") -> Callable[[Any], Any]:
     """A decorator for a function with the parameters of another one, the first of which may have another name."""
 
     def declare(call: Any) -> Any:
@@ -42,7 +42,7 @@ def _alias(input: Tensor) -> Tensor:
     return view_registry["alias"](input)
 
 
-def _copying(name: str, function: Any) -> None:
+def _copying(name: str, function: Callable[..., Any]) -> None:
     """Declare the function of a view's name with `_copy`."""
 
     @_derived(name, function, f"A copy of what `{name.removesuffix('_copy')}` gives, which shares no memory with it.")
@@ -73,7 +73,7 @@ method("narrow_copy")(PACKAGE["narrow_copy"])
 # ---- pieces that are no views -----------------------------------------------------------------------------------
 
 
-def _apart(name: str, function: Any, node: str) -> None:
+def _apart(name: str, function: Callable[..., Any], node: str) -> None:
     """Declare a function whose pieces are no views for autograd, so that a change of one in place is not followed."""
 
     @_derived(name, function, f"`{function.__name__}` whose pieces are no views for autograd: do not change them.")
@@ -98,7 +98,7 @@ def _numbered(name: str) -> str:
     return f"{base}.{int(number or 0) + (3 if base == 'squeeze' else 1)}"
 
 
-def _changing_shape(name: str, function: Any, is_function: bool = False) -> None:
+def _changing_shape(name: str, function: Callable[..., Any], is_function: bool = False) -> None:
     """Declare the method that makes a tensor a view of what it was."""
 
     @_derived(name, function, f"In-place version of `{name.removesuffix('_')}`: the tensor keeps its memory.", "self")

@@ -53,18 +53,18 @@ def form(write: Callable[..., Any]) -> Callable[..., Any]:
 def _warn(name: str, example: str) -> None:
     warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
-        f"This also applies to advanced indexing e.g. {example}",
+        f"This also applies to advanced indexing e.g. {example}"
     )
 
 
-def masked_fill(function: Any, x: Tensor, mask: Tensor, value: Any) -> None:
+def masked_fill(function: Callable[..., Any], x: Tensor, mask: Tensor, value: object) -> None:
     """`masked_fill_` of an expanded tensor: an element is filled if the mask holds for one that shares its memory."""
     view, dims = collapsed(x)
     function(x, mask, value)  # for its errors
     view.masked_fill_(mask.expand(x.shape).any(dims, keepdim=True), value)
 
 
-def index_fill(function: Any, x: Tensor, dim: int, index: Tensor, value: Any) -> None:
+def index_fill(function: Callable[..., Any], x: Tensor, dim: int, index: Tensor, value: object) -> None:
     """`index_fill_` of an expanded tensor."""
     view, dims = collapsed(x)
     function(x, dim, index, value)  # for its errors

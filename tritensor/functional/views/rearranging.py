@@ -28,7 +28,7 @@ from .view_operators import view_registry as views
 
 
 @public(method=True)
-def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
+def flip(input: Tensor, *along: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Flips: a copy with the order along each of `dims` reversed.
 
     >>> import tritensor as torch
@@ -145,7 +145,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
 
 
 @method()
-def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
+def repeat(input: Tensor, *counts: Any, repeats: object = None) -> Tensor:
     """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
     counts = integers("repeat", "repeats", counts, repeats)
     extra = len(counts) - input.ndim
@@ -170,7 +170,7 @@ def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
 
 
 @public(method=True)
-def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
+def tile(input: Tensor, *counts: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Repeats the tensor along each dimension, as `repeat` does; missing leading counts are 1.
 
     >>> import tritensor as torch

@@ -143,7 +143,7 @@ def _sent(x: Tensor, where: devices.device, kind: np.dtype) -> DeviceArray | Non
     return target if kind == source else cast_on_device(target, kind)
 
 
-def _has_format(x: Tensor, call: str, format: Any) -> bool:
+def _has_format(x: Tensor, call: str, format: formats.memory_format) -> bool:
     formats.check(call, format)
     return format is formats.preserve_format or format is formats.suggested(tuple(x._data.shape), x.stride())
 
@@ -193,20 +193,20 @@ def cast_on_device(array: DeviceArray, kind: np.dtype) -> DeviceArray:
 
 
 @method()
-def cpu(self: Tensor, *, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+def cpu(self: Tensor, *, non_blocking: bool = False, memory_format: formats.memory_format | None = None) -> Tensor:
     """The tensor in host memory; itself when it is there already."""
     return to(self, "cpu", non_blocking=non_blocking, memory_format=memory_format)
 
 
 @method()
-def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
+def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, *, memory_format: object = None) -> Tensor:
     """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
     place = devices.device("cuda", devices.ordinal(device))
     return to(self, place, non_blocking=non_blocking, memory_format=memory_format)
 
 
 @method()
-def contiguous(self: Tensor, *, memory_format: Any = formats.contiguous_format) -> Tensor:
+def contiguous(self: Tensor, *, memory_format: formats.memory_format | None = formats.contiguous_format) -> Tensor:
     """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already.
 
     Raises:
@@ -226,7 +226,7 @@ _copy: Any = registry["copy"]
 
 
 @method()
-def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
+def clone(self: Tensor, *, memory_format: formats.memory_format | None = None) -> Tensor:
     """A copy that gradients pass through, with the dimensions in the same order in memory unless a format is given.
 
     >>> import tritensor as torch
@@ -249,7 +249,7 @@ def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 @method()
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tensor:
     """Write `src` (a tensor from any device, any dtype, broadcast, or a number) over the tensor's elements."""
     if isinstance(src, (bool, int, float, complex)):
         src = wrap(np.asarray(representable(src) if type(src) is int else src))
@@ -291,7 +291,7 @@ def _goes_straight(target: Tensor, source: Tensor) -> bool:
 
 
 @method(function=True)
-def fill_(self: Tensor, value: Any) -> Tensor:
+def fill_(self: Tensor, value: object) -> Tensor:
     """Write one number to every element.
 
     Raises:
@@ -301,7 +301,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 
 @public(functional=False)
-def fill(input: Tensor, value: Any) -> Tensor:
+def fill(input: Tensor, value: object) -> Tensor:
     """A tensor like the input, of one number: a Python number or a tensor without dimensions.
 
     >>> import tritensor as torch
@@ -393,7 +393,7 @@ def record_stream(self: Tensor, s: Stream) -> None:
 
 
 @method("type")
-def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Any:
+def as_type(self: Tensor, dtype: object = None, non_blocking: bool = False, *, memory_format: object = None) -> Any:
     """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it.
 
     >>> import tritensor as torch
@@ -410,7 +410,7 @@ def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memo
     return to(self, place, kind, non_blocking, memory_format=memory_format)
 
 
-def _of_type_name(kind: Any) -> tuple[str, dtypes.dtype]:
+def _of_type_name(kind: object) -> tuple[str, dtypes.dtype]:
     """The device and the dtype that a legacy type name stands for; Tensor itself is the CPU's default dtype."""
     if not isinstance(kind, (str, type)):
         raise ArgumentError("dtype must be a type, str, or dtype object", f"got {kind!r}")
@@ -450,7 +450,7 @@ _SHORT = {
 
 
 def _conversion(name: str, dtype: dtypes.dtype) -> Any:
-    def convert(self: Tensor, *, memory_format: Any = None) -> Tensor:
+    def convert(self: Tensor, *, memory_format: formats.memory_format | None = None) -> Tensor:
         return to(self, dtype) if memory_format is None else to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = name
@@ -463,7 +463,7 @@ for _name, _target in _SHORT.items():
 
 
 @method()
-def to_device(self: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
+def to_device(self: Tensor, device: Device, /, *, stream: Stream | None = None) -> Tensor:
     """The tensor on a device, itself if it is there: `to` of the array API, where `stream` has to be None.
 
     >>> import tritensor as torch

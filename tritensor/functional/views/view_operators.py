@@ -76,7 +76,7 @@ class View:
             return self.attach(x, data.shape, self.of_array(data, arguments), arguments)
         return self.attach(x, data.shape, self.take(data, *arguments), arguments)
 
-    def of_array(self, array: Any, arguments: tuple[Any, ...]) -> Any:
+    def of_array(self, array: object, arguments: tuple[Any, ...]) -> Any:
         """The view of any array, those inside of a transformation included."""
         return array.viewed(self, arguments) if isinstance(array, Lifted) else self.take(array, *arguments)
 
@@ -94,7 +94,7 @@ class View:
         )
 
     def attach(
-        self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...], edge: Slot | None = None
+        self, x: Tensor, shape: tuple[int, ...], out: object, arguments: tuple[Any, ...], edge: Slot | None = None
     ) -> Tensor:
         """The tensor over `out`, a view of `x` (of that shape) that was made with these arguments.
 
@@ -351,7 +351,7 @@ def _as_strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], of
 
 
 @_as_strided.gradient
-def _(grad: Tensor, size: Any, shape: Any, strides: Any, offset: int, own: Any) -> Tensor:
+def _(grad: Tensor, size: tuple[int, ...], shape: tuple[int, ...], strides: Any, offset: int, own: Any) -> Tensor:
     """Through the memory: what the view read is added up there, and what several elements share is shared out.
 
     The formula is as_strided_backward in PyTorch's torch/csrc/autograd/FunctionsManual.cpp.

@@ -42,7 +42,7 @@ ndarray = np.ndarray
 
 
 @method()
-def view(input: Tensor, *shape: Any, size: Any = None, dtype: Dtype = None) -> Tensor:
+def view(input: Tensor, *shape: Any, size: int | Sequence[int] | None = None, dtype: Dtype = None) -> Tensor:
     """Views the same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype.
 
     With a dtype of another size the last dimension grows or shrinks. Gradients do not pass through it: the result has
@@ -120,7 +120,7 @@ def _reinterpreted(x: Tensor, target: dtypes.dtype) -> tuple[tuple[int, ...], tu
 
 
 @public(functional=False, method=True)
-def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
+def reshape(input: Tensor, *sizes: Any, shape: int | Sequence[int] | None = None) -> Tensor:
     """Reshapes: the same elements in another shape, a view where that is possible, else a copy.
 
     >>> import tritensor as torch
@@ -202,7 +202,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 
 
 @public(functional=False, method=True)
-def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+def permute(input: Tensor, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Permutes the dimensions into the order `dims`."""
     return _permute(input, layout.permutation(integers("permute", "dims", order, dims), input.ndim))
 
@@ -305,7 +305,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
 
 
 @method()
-def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
+def expand(input: Tensor, *sizes: Any, size: int | Sequence[int] | None = None, implicit: bool = False) -> Tensor:
     """Expands dimensions of size 1 to `sizes` without a copy; -1 keeps a size. `implicit` has no meaning."""
     wanted = integers("expand", "size", sizes, size)
     shape = input._data.shape

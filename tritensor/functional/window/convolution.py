@@ -16,7 +16,7 @@ from ...tensors import Tensor
 from ..matmul.linear_algebra import fused_activation
 
 
-def numbers(call: str, name: str, value: Any, count: int) -> tuple[int, ...]:
+def numbers(call: str, name: str, value: object, count: int) -> tuple[int, ...]:
     """A number, or one for each dimension, as one for each."""
     several = value if isinstance(value, (tuple, list)) else (value,)
     try:
@@ -57,7 +57,7 @@ def _check_operands(call: str, rank: int, input: Any, weight: Any, bias: Any) ->
         )
 
 
-def _check_numbers(stride: Any, padding: Any, dilation: Any, groups: int, more: Sequence[int] = ()) -> None:
+def _check_numbers(stride: tuple[int, ...], padding: Any, dilation: Any, groups: int, more: Sequence[int] = ()) -> None:
     """Raise for numbers that no input fits, in the order in which PyTorch does."""
     if groups <= 0:
         raise ShapeError("non-positive groups is not supported", f"groups is {groups}")

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import ShapeError, UnsupportedError, explain, require
 from ...ground.arguments import wrong_type
 from ...tensors import Tensor
-from ...types import layout
+from ...types import dtypes, layout
 from ...types.dtypes import FLOATING
 
 Sizes = tuple[int, ...]
@@ -22,7 +22,7 @@ def list_of(sizes: Sequence[int]) -> str:
     return "x".join(map(str, sizes))
 
 
-def sizes_of(call: str, rank: int, name: str, position: int, value: Any) -> Sizes:
+def sizes_of(call: str, rank: int, name: str, position: int, value: object) -> Sizes:
     """An argument that is one whole number, or one for each dimension.
 
     Raises:
@@ -51,7 +51,7 @@ def sizes_of(call: str, rank: int, name: str, position: int, value: Any) -> Size
 
 
 def window_arguments(
-    call: str, input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    call: str, input: Tensor, rank: int, kernel_size: object, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Sizes, Sizes, Sizes, Sizes, Sizes]:
     """The number of windows along each dimension, and their kernel, stride, padding and dilation.
 
@@ -222,6 +222,6 @@ def check_dtype(words: str, input: Tensor, fits: Callable[[Any], bool]) -> None:
         raise UnsupportedError(first, remedy="convert the input first, as in x.float()")
 
 
-def floating(kind: Any) -> bool:
+def floating(kind: dtypes.dtype) -> bool:
     """Real floating dtypes."""
     return kind.category == FLOATING

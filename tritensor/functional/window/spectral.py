@@ -35,7 +35,7 @@ _SHORTER = (
 _ONESIDED = "Cannot have onesided output if window or input is complex"
 
 
-def _written(x: Any) -> str:
+def _written(x: Tensor | None) -> str:
     return f"torch.{x.dtype.legacy}Tensor{list(x.shape)}" if isinstance(x, Tensor) else "None"
 
 
@@ -43,7 +43,7 @@ class _Frames:
     """The arguments that `stft` and `istft` share, checked."""
 
     def __init__(
-        self, call: str, input: Tensor, n_fft: Any, hop_length: Any, win_length: Any, window: Tensor | None, rest: str
+        self, call: str, input: Tensor, n_fft: int, hop_length: Any, win_length: Any, window: Tensor | None, rest: str
     ) -> None:
         self.size = whole(call, "n_fft", n_fft)
         self.hop = self.size // 4 if hop_length is None else whole(call, "hop_length", hop_length)

@@ -81,7 +81,7 @@ def _fractional_max_pool(rank: int) -> Any:
     return declare(fractional_max_pool, name, rank, autocast={"cpu": "float32"})
 
 
-def _sizes(call: str, rank: int, name: str, position: int, value: Any) -> tuple[int, ...]:
+def _sizes(call: str, rank: int, name: str, position: int, value: object) -> tuple[int, ...]:
     if isinstance(value, (tuple, list)) and len(value) not in (1, rank):
         many = "" if rank == 2 else "three "
         raise ShapeError(f"{call}: {name} must either be a single Int or tuple of {many}Ints")

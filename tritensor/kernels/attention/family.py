@@ -144,13 +144,13 @@ def _steps(shape: Shape, like: Any) -> Shape:
     return tuple(steps)
 
 
-def _attention(query, key, value, mask=None, *, scale, diagonal=None, p=0.0, seed=0, offset=0):
+def _attention(query, key, value, mask=None, *, scale, diagonal=None, p: float = 0.0, seed: int = 0, offset: int = 0):
     """softmax(query @ key.T * scale + mask) @ value, and the logarithms of the sums of the softmax."""
     raise NotImplementedError  # `Attention.on_host` calls `attend`
 
 
 def _attention_backward(
-    grad, query, key, value, out, logsumexp, mask=None, *, scale, diagonal=None, p=0.0, seed=0, offset=0
+    grad: Tensor, query, key, value, out, logsumexp, mask=None, *, scale, diagonal=None, p=0.0, seed: int = 0, offset=0
 ):
     """The gradients of attention by queries, keys and values."""
     raise NotImplementedError
@@ -169,7 +169,7 @@ attention_backward = Attention(
 # ---- of other operators, with scores and weights in memory ---------------------------------------------------------
 
 
-def attention_weights(query: Any, key: Any, mask: Any, scale: float, diagonal: int | None) -> Any:
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, scale: float, diagonal: int | None) -> Any:
     """The softmax of the scaled scores, with zeros where the mask or the diagonal hides a key."""
     # half of the factor each, as PyTorch, so that no node saves the caller's own tensors
     half = math.sqrt(abs(scale))
@@ -191,14 +191,14 @@ def attention_weights(query: Any, key: Any, mask: Any, scale: float, diagonal: i
     return scores.masked_fill(blind, 0).softmax(-1).masked_fill(blind, 0)
 
 
-def _factors(weights: Any, p: float, seed: Any, offset: int) -> Any:
+def _factors(weights: Tensor, p: float, seed: int, offset: int) -> Any:
     """The factors that dropout multiplies the weights by; their rows are drawn in multiples of 8."""
     *lead, keys = weights.shape
     ones = weights.detach().new_ones((*lead, -(-keys // 8) * 8))
     return dropout(ones, p=p, seed=seed, offset=offset)[..., :keys]
 
 
-def composed(query: Any, key: Any, value: Any, mask: Any, scale: float, diagonal: int | None, **drawn: Any) -> Any:
+def composed(query: Tensor, key: Any, value: Any, mask: Any, scale: float, diagonal: int | None, **drawn: Any) -> Any:
     """Attention of tensors, made of other operators."""
     kind = query.dtype
     if kind.itemsize == 2:
@@ -209,7 +209,7 @@ def composed(query: Any, key: Any, value: Any, mask: Any, scale: float, diagonal
     return (weights @ value).to(kind)
 
 
-def _gradient(grad, query, key, value, mask, out, logsumexp, scale, diagonal, p, seed, offset, needs):
+def _gradient(grad: Tensor, query: Tensor, key, value, mask, out, logsumexp, scale, diagonal, p, seed, offset, needs):
     """By the kernels; of other operators where it is recorded, or a mask needs one."""
     metadata = {"scale": scale, "diagonal": diagonal, "p": p, "seed": seed, "offset": offset}
     if not (recording.enabled or needs[3]):

@@ -78,7 +78,7 @@ def _are_small(scaled: ndarray, k: ndarray) -> bool:
     return bool((np.square(scaled) @ ones).max() * (np.square(k) @ ones).max() < _SMALL**2)
 
 
-def _with_column(x: ndarray, column: Any) -> ndarray:
+def _with_column(x: ndarray, column: np.ndarray | int) -> ndarray:
     """A matrix with one more column: its product with another adds a number to each row, which is a pass less."""
     out = np.empty((*x.shape[:-1], x.shape[-1] + 1), x.dtype)
     out[..., :-1], out[..., -1] = x, column
@@ -109,7 +109,7 @@ def attend(
     factor: float,
     diagonal: int | None,
     dropout: Any,
-    kind: Any,
+    kind: np.dtype,
 ) -> None:
     """Attention of arrays with one batch, of at least one dimension, computed in `kind`.
 
@@ -160,7 +160,7 @@ def attend_backward(
     factor: float,
     diagonal: int | None,
     dropout: Any,
-    kind: Any,
+    kind: np.dtype,
 ) -> None:
     """The gradients of queries, keys and values in `results`, from that of the results, the results, and logsumexp.
 

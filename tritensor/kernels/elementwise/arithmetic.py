@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BOTH = ("x", "y")
 
 
-def zeros(grad: Any) -> Any:
+def zeros(grad: Tensor) -> Any:
     """The gradient of a step function."""
     return grad.new_zeros(grad.shape)
 
@@ -85,7 +85,7 @@ def _scaled(x: Any, factor: Any, *others: Any) -> Any:
 
 
 @elementwise(Scaled("any"), methods=())
-def add_scaled(x, y, *, alpha=1):
+def add_scaled(x: np.ndarray | int, y: np.ndarray, *, alpha=1):
     """x + alpha * y."""
     return x + _scaled(y, alpha, x)
 
@@ -95,13 +95,13 @@ add_scaled.gradients(x=lambda grad: grad, y=lambda grad, alpha: grad * alpha)
 add_scaled.kernel(lambda x, y, alpha: x | (y & (alpha != 0)) if x.dtype == tl.int1 else x + y * alpha)
 
 
-def _factor(grad, value):
+def _factor(grad: Tensor, value: complex):
     """A number that a result was computed with: 1+0j is 1 for real tensors."""
     return value.real if isinstance(value, complex) and not grad.is_complex() else value
 
 
 @elementwise(Rule("any", dtypes.INTEGER, held=("value",), widely=True), autocast={"cuda": "widest"})
-def addcmul(x, tensor1, tensor2, *, value=1):
+def addcmul(x: np.ndarray, tensor1: np.ndarray, tensor2: np.ndarray, *, value: float = 1):
     """x + value * tensor1 * tensor2."""
     return x + _scaled(tensor1, value, x, tensor2) * tensor2
 
@@ -128,7 +128,7 @@ class Ratio(Rule):
 
 
 @elementwise(Ratio("floating", dtypes.FLOATING, held=("value",), widely=True), autocast={"cuda": "widest"})
-def addcdiv(x, tensor1, tensor2, *, value=1):
+def addcdiv(x: np.ndarray, tensor1: np.ndarray, tensor2: np.ndarray, *, value: float = 1):
     """x + value * tensor1 / tensor2."""
     return x + _scaled(tensor1, value, x, tensor2) / tensor2
 
@@ -163,7 +163,7 @@ WEIGHTED = Interpolation(
 
 
 @elementwise(WEIGHTED)
-def lerp(x, end, weight):
+def lerp(x: np.ndarray, end: np.ndarray, weight: np.ndarray | float):
     """Linear interpolation: x + weight * (end - x), computed from the nearer end so that weight 1 gives `end`
     itself."""
     return np.where(np.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
@@ -205,7 +205,7 @@ square.kernel(lambda x: x * x)
 
 
 @elementwise(FLOAT, autocast={"cuda": "float32"})
-def reciprocal(x):
+def reciprocal(x: np.ndarray):
     """The reciprocal of each element: 1 / x."""
     return 1 / x
 
@@ -215,7 +215,7 @@ reciprocal.kernel(lambda x: quotient(1.0, x))
 
 
 @method("__rtruediv__")
-def _divide_number(self: Tensor, other: Any) -> Tensor:
+def _divide_number(self: Tensor, other: Tensor | complex) -> Tensor:
     """other / self: the reciprocal times the number, with PyTorch's roundings; both can be changed in place later."""
     if not isinstance(other, OPERANDS):
         return NotImplemented
@@ -227,7 +227,7 @@ def _divide_number(self: Tensor, other: Any) -> Tensor:
 
 
 @elementwise(ANY, methods=())
-def conj(x):
+def conj(x: np.ndarray):
     """x with its imaginary part negated; real numbers as they are."""
     return np.conjugate(x) if x.dtype.kind == "c" else x.copy()
 
@@ -237,7 +237,7 @@ conj.kernel(lambda x: x)
 
 
 @elementwise(ANY, methods=())
-def copy(x):
+def copy(x: np.ndarray):
     """x, in new memory."""
     return copied(x) if isinstance(x, np.ndarray) else x
 
@@ -250,7 +250,7 @@ copy.kernel(lambda x: x)
 
 
 @elementwise(CHOSEN, kinds={"condition": dtypes.bool_}, methods=())
-def where(condition, x, y):
+def where(condition: np.ndarray, x: np.ndarray | float, y: np.ndarray | float):
     """x where condition holds, else y."""
     return select(condition, x, y)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...runtime.source import device_function
+from ...tensors import Tensor
 from .arithmetic import where
 from .coefficients import tables
 from .one_text import clenshaw, one_text, polynomial, ratio, special
@@ -72,7 +73,7 @@ def i1e(x):
     return _i1e(x)
 
 
-def _odd_slope(grad, x, even, quotient):
+def _odd_slope(grad: Tensor, x: Tensor, even: Tensor, quotient: Tensor):
     """That of i1 is 1/2 at 0."""
     return grad * where(x.abs() <= 1e-15, 0.5, even - quotient)
 

@@ -78,7 +78,7 @@ def _(x, y):
 
 
 @elementwise(REMAINDER, methods=["__mod__", "remainder"])
-def remainder(x, y):
+def remainder(x: np.ndarray, y: np.ndarray | int):
     """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     left = np.asarray(np.remainder(x, y))
     # a zero has the sign of x, as C's fmod gives it; NumPy's that of y

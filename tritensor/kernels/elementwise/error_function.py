@@ -151,7 +151,7 @@ def erfc_array(x: np.ndarray) -> np.ndarray:
 
 
 @elementwise(REAL_FLOAT)
-def erf(x):
+def erf(x: np.ndarray):
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
     return in_pieces(erf_array, x)
 
@@ -161,7 +161,7 @@ erf.kernel(lambda x: libdevice.erf(x))
 
 
 @elementwise(REAL_FLOAT)
-def erfc(x):
+def erfc(x: np.ndarray):
     """The complementary error function: 1 - erf(x), exact where erf(x) is close to 1."""
     return in_pieces(erfc_array, x).astype(x.dtype, copy=False)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @elementwise(FLOATING, methods=())
-def squared_error(x, y):
+def squared_error(x: np.ndarray, y: np.ndarray):
     """(x - y) squared."""
     return np.square(x - y)
 
@@ -31,7 +31,7 @@ squared_error.kernel(lambda x, y: (x - y) * (x - y))
 
 
 @elementwise(FLOATING, methods=())
-def absolute_error(x, y):
+def absolute_error(x: np.ndarray, y: np.ndarray):
     """The distance between x and y."""
     return np.abs(x - y)
 
@@ -42,7 +42,7 @@ absolute_error.kernel(lambda x, y: tl.abs(x - y))
 
 
 @elementwise(FLOATING, methods=())
-def logit_error(x, y):
+def logit_error(x: np.ndarray, y: np.ndarray | int):
     """The cross entropy of probability y against sigmoid(x)."""
     return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
 
@@ -53,7 +53,7 @@ logit_error.kernel(lambda x, y: tl.maximum(x, 0.0) - x * y + libdevice.log1p(lib
 
 
 @elementwise(FLOATING, methods=())
-def weighted_logit_error(x, y, weight):
+def weighted_logit_error(x: np.ndarray, y: np.ndarray, weight: np.ndarray):
     """The cross entropy of probability y against sigmoid(x), its positive part scaled by `weight`."""
     return (1 - y) * x + (1 + (weight - 1) * y) * (np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0))
 
@@ -78,7 +78,7 @@ def _(x, y, weight):
 
 
 @elementwise(FLOATING, methods=())
-def bent_error(x, y, *, bend=1.0, slope=1.0):
+def bent_error(x: np.ndarray, y: np.ndarray, *, bend=1.0, slope=1.0):
     """The distance of x and y, less than `bend` half its square over `bend`, beyond a line; `slope` times that."""
     distance = np.abs(x - y)
     return slope * np.where(distance < bend, distance * distance / (2 * bend), distance - bend / 2)
@@ -113,7 +113,7 @@ class Shares(Rule):
 
 
 @elementwise(Shares("real floating", dtypes.FLOATING, dtypes.FLOATING, promote=False), methods=())
-def share_error(x, y):
+def share_error(x: np.ndarray, y: np.ndarray):
     """The cross entropy of probability y against probability x, whose logarithms are -100 at least."""
     return (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
 
@@ -136,7 +136,7 @@ share_error.gradients(
 
 
 @elementwise(FLOATING, methods=())
-def divergence(x, y):
+def divergence(x: np.ndarray, y: np.ndarray):
     """The part of an element in the divergence of probabilities y from those whose logarithms are x."""
     return np.where(y == 0, 0, y * np.log(y)) - y * x
 

@@ -68,7 +68,7 @@ sqrt.kernel(lambda x: root(x))
 
 
 @elementwise(FLOAT, autocast={"cuda": "float32"})
-def rsqrt(x):
+def rsqrt(x: np.ndarray):
     """The reciprocal of the square root of each element: 1 / sqrt(x)."""
     return 1 / np.sqrt(x)
 

@@ -93,7 +93,7 @@ class Elementwise(Operator):
         self.complex_body: Any = None
         self.by_parts: bool = False
 
-    def complex_kernel(self, body: Any) -> Any:
+    def complex_kernel(self, body: Callable[..., Any]) -> Any:
         """Declare the body for complex numbers: it takes and returns real and imaginary parts, of metadata too.
 
         `by_parts` is set where `kernel`'s body makes real parts of real parts, and imaginary ones of imaginary ones.

@@ -8,7 +8,7 @@ error is some 1e-16, and relative to the result near its roots at 1 and 2.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _P, _Q, STIRLING = tables("log gamma")
 
 
-def lgamma_array(x: Any) -> np.ndarray:
+def lgamma_array(x: np.ndarray) -> np.ndarray:
     """The logarithm for an array, in float64."""
     x = np.asarray(x, np.float64)
     size = np.abs(x)
@@ -48,7 +48,7 @@ def lgamma_array(x: Any) -> np.ndarray:
 
 
 @elementwise(REAL_FLOAT, in_place_functions=())
-def lgamma(x):
+def lgamma(x: np.ndarray):
     """The logarithm of the magnitude of the gamma function."""
     return in_pieces(lgamma_array, x).astype(x.dtype, copy=False)
 

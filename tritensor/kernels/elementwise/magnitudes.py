@@ -41,7 +41,7 @@ class RealSigns(Rule):
         return super().__call__(operator, operands)
 
 
-def _direction(x):
+def _direction(x: np.ndarray):
     if x.dtype.kind in "bu":
         return (x > 0).astype(x.dtype)
     if x.dtype.kind == "c":

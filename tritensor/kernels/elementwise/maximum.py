@@ -83,7 +83,7 @@ clamp_max.kernel(lambda x, max: smaller(x, max))
 
 
 @elementwise(BOUNDED, methods=())
-def clamp(x, min, max):
+def clamp(x: np.ndarray, min: np.ndarray | float, max: np.ndarray | float):
     """x, `min` where x is below it, and `max` where the result is above it; so `max` where min > max."""
     return np.clip(x, min, max)
 
@@ -98,7 +98,7 @@ clamp.kernel(lambda x, min, max: smaller(larger(x, min), max))
 
 
 @elementwise(BOUNDED, methods=())
-def hardtanh(x, min, max):
+def hardtanh(x: np.ndarray, min, max):
     """clamp, but with no gradient at the bounds themselves."""
     return np.clip(x, min, max)
 

@@ -62,7 +62,7 @@ def function_of(operator: Elementwise, name: str) -> Callable[..., Tensor]:
 
     else:
 
-        def made(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        def made(input: object, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
             if out is not None:
                 return into(made, rule, out, (input, other), {})
             return call(input, other) if isinstance(input, Tensor) else operator(input, other)
@@ -70,7 +70,7 @@ def function_of(operator: Elementwise, name: str) -> Callable[..., Tensor]:
     return shown_as(made, name, operator.__doc__, module="tritensor.functional")
 
 
-def _refuse(name: str, value: Any) -> Any:
+def _refuse(name: str, value: object) -> Any:
     raise wrong_type(name, "input", "Tensor", value, 1) from None
 
 
@@ -157,7 +157,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     plain = usual if usual in floating else None
     replays, listed = operator.replays, operator.listed
 
-    def remembered(key: Any) -> Any:
+    def remembered(key: object) -> Any:
         return _UNKNOWN if listed and casts.on else replays.get(key, _UNKNOWN)
 
     def call(self: Tensor, other: Any) -> Tensor:
@@ -208,7 +208,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     return call
 
 
-def _otherwise(operator: Elementwise, syntax: bool, x: Tensor, other: Any) -> Any:
+def _otherwise(operator: Elementwise, syntax: bool, x: Tensor, other: Tensor | complex) -> Any:
     """The result of operands that the quick path does not take; NotImplemented where Python's syntax has none."""
     if not syntax:
         return operator(x, other)
@@ -242,7 +242,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
     large = _large(operator)
     replays = operator.replays
 
-    def call(self: Tensor, other: Any) -> Tensor:
+    def call(self: Tensor, other: complex | np.ndarray) -> Tensor:
         x = self._data
         kind = type(other)
         result: Any = None

@@ -82,7 +82,7 @@ def whole_of(number):
     return number.to(tl.int32)
 
 
-def _polynomial(x: Any, table: tuple[float, ...]) -> np.ndarray:
+def _polynomial(x: np.ndarray | float, table: tuple[float, ...]) -> np.ndarray:
     """In one array."""
     result = np.full_like(x, table[0])
     for coefficient in table[1:]:
@@ -91,7 +91,7 @@ def _polynomial(x: Any, table: tuple[float, ...]) -> np.ndarray:
     return result
 
 
-def _clenshaw(x: Any, table: tuple[float, ...]) -> np.ndarray:
+def _clenshaw(x: np.ndarray | float, table: tuple[float, ...]) -> np.ndarray:
     """In four arrays."""
     before, last, result = np.zeros_like(x), np.zeros_like(x), np.full_like(x, table[0])
     for coefficient in table[1:]:

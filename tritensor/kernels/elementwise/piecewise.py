@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @elementwise(FLOATING, methods=())
-def hardshrink(x, at, *, low=-math.inf, high=0.5):
+def hardshrink(x: np.ndarray, at: np.ndarray, *, low=-math.inf, high=0.5):
     """x, and 0 where `at` lies between low and high, or on one of them: also the gradient, with x for grad."""
     return masked(~((at >= low) & (at <= high)) if low > -math.inf else ~(at <= high), x)
 
@@ -35,7 +35,7 @@ hardshrink.kernel(lambda x, at, low, high: tl.where((at >= low) & (at <= high), 
 
 
 @elementwise(Rule("integer, real floating", dtypes.INTEGER, dtypes.FLOATING, held=("threshold", "value")), methods=())
-def threshold(x, *, threshold, value):
+def threshold(x: np.ndarray, *, threshold, value):
     """x where it is above `threshold`, else `value`."""
     return select(x <= threshold, np.full_like(x, value), x)
 
@@ -46,7 +46,7 @@ threshold.kernel(lambda x, threshold, value: tl.where(x <= threshold, value, x))
 
 
 @elementwise(FLOATING, methods=())
-def softshrink(x, *, lambd=0.5):
+def softshrink(x: np.ndarray, *, lambd=0.5):
     """x, closer to 0 by lambd, and a zero of its sign where it would pass it."""
     out = np.empty_like(x)
     np.clip(x, -lambd, lambd, out=out)
@@ -59,7 +59,7 @@ softshrink.kernel(lambda x, lambd: tl.where(x > lambd, x - lambd, tl.where(x < -
 
 
 @elementwise(FLOATING, methods=())
-def hardsigmoid(x):
+def hardsigmoid(x: np.ndarray):
     """x / 6 + 1 / 2, held between 0 and 1."""
     return np.clip(x + 3, 0, 6) / 6
 
@@ -70,7 +70,7 @@ _SIXTH = 0.1666666716337204  # PyTorch's, which is rounded to float32 in float64
 
 
 @elementwise(FLOATING, methods=())
-def hardsigmoid_gradient(grad, x):
+def hardsigmoid_gradient(grad: np.ndarray, x: np.ndarray):
     """grad / 6 where x lies between -3 and 3, else 0."""
     return masked((x > -3) & (x < 3), grad * _SIXTH)
 
@@ -82,7 +82,7 @@ hardsigmoid_gradient.kernel(lambda grad, x: tl.where((x > -3.0) & (x < 3.0), gra
 
 
 @elementwise(FLOATING, methods=())
-def hardswish(x):
+def hardswish(x: np.ndarray):
     """x * hardsigmoid(x)."""
     out = np.clip(x + 3, 0, 6)
     out *= x
@@ -94,7 +94,7 @@ hardswish.kernel(lambda x: quotient(x * smaller(larger(x + 3.0, 0.0), 6.0), tl.z
 
 
 @elementwise(FLOATING, methods=())
-def hardswish_gradient(grad, x):
+def hardswish_gradient(grad: np.ndarray, x: np.ndarray):
     """grad * (x / 3 + 1 / 2) where x lies between -3 and 3, 0 below and grad above."""
     return select(x <= -3, grad.dtype.type(0), select(x < 3, grad * (x / 3 + 0.5), grad))
 
@@ -112,7 +112,7 @@ def _(grad, x):
 
 
 @elementwise(Rule("real floating", dtypes.FLOATING, dtypes.FLOATING, promote=False), methods=())
-def prelu_kernel(x, weight):
+def prelu_kernel(x: np.ndarray, weight: np.ndarray):
     """x where it is positive, else weight * x."""
     return select(x > 0, x, x * weight)
 
@@ -130,7 +130,6 @@ def glu(x, gate):
 
 
 glu.gradients(
-    x=lambda grad, gate: glu(grad, gate),
-    gate=lambda grad, x, gate: sigmoid_gradient(grad * x, sigmoid(gate)),
+    x=lambda grad, gate: glu(grad, gate), gate=lambda grad, x, gate: sigmoid_gradient(grad * x, sigmoid(gate))
 )
 glu.kernel(lambda x, gate: quotient(x, 1.0 + libdevice.exp(-gate)))

@@ -59,14 +59,14 @@ def _float_power(x: Any, y: Any) -> np.ndarray:
     return result
 
 
-def _power_of_base(grad: Any, x: Any, y: Any) -> Any:
+def _power_of_base(grad: Tensor, x: Tensor, y: Tensor | float) -> Any:
     if isinstance(y, Tensor):
         return where(y == 0, 0, grad * (y * x ** (y - 1)))
     exponent = y if isinstance(y, complex) else float(y)  # of the smallest integer there is none below
     return grad * (y * x ** (exponent - 1)) if y != 0 else zeros(grad)
 
 
-def _power_of_exponent(grad: Any, out: Any, x: Any, y: Any) -> Any:
+def _power_of_exponent(grad: Tensor, out: Any, x: Any, y: Any) -> Any:
     complex_ = y.dtype.is_complex if isinstance(y, Tensor) else isinstance(y, complex)
     return grad * where((x == 0) if complex_ else (x == 0) & (y >= 0), 0, out * _log(x, out.dtype))
 

@@ -23,7 +23,7 @@ REAL_NUMERIC = Rule("real numeric", dtypes.INTEGER, dtypes.FLOATING)
 def _whole(name: str, ufunc: np.ufunc, doc: str, methods: Sequence[str] | None = None) -> Elementwise:
     """Declare a rounding that leaves integers as they are; before NumPy 2.1 the ufuncs convert them to floats."""
 
-    def reference(x):
+    def reference(x: np.ndarray):
         return x.copy() if x.dtype.kind in "iu" else ufunc(x)
 
     operator: Elementwise = elementwise(REAL_NUMERIC, reference, doc, name=name, methods=methods)
@@ -65,7 +65,7 @@ isfinite.kernel(lambda x: (x == x) & (x != float("inf")) & (x != -float("inf")))
 
 
 @elementwise(Rule("floating", dtypes.FLOATING), methods=())
-def replace_nonfinite(x, *, nan, posinf, neginf):
+def replace_nonfinite(x: np.ndarray, *, nan, posinf, neginf):
     """x with numbers in place of NaN and the infinities."""
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...operators.rules import FLOAT, REAL_FLOAT, Magnitude
+from ...tensors import Tensor
 from ..exact import quotient
 from .arithmetic import where, zeros
 from .family import elementwise
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @elementwise(REAL_FLOAT, in_place_functions=["xlogy_"])
-def xlogy(x, y):
+def xlogy(x: np.ndarray, y: np.ndarray):
     """x * log(y), and 0 where x is 0, unless y is NaN."""
     product = np.multiply(x, np.log(y), dtype=np.result_type(x, y))  # the logarithm of a number is float64
     return np.where(np.isnan(y), np.nan, np.where(np.equal(x, 0), 0, product))
@@ -48,14 +49,14 @@ def _(x, y):
 
 
 @elementwise(REAL_FLOAT, methods=())
-def logit(x, *, eps=None):
+def logit(x: np.ndarray, *, eps=None):
     """log(x / (1 - x)), with `eps` of x kept from eps to 1 - eps."""
     if eps is not None:  # not np.clip, of which the other bound wins where eps is above 0.5
         x = np.where(x < eps, np.asarray(eps, x.dtype), np.minimum(x, np.asarray(1 - eps, x.dtype)))
     return np.log(x / (1 - x))
 
 
-def _odds(grad: Any, x: Any, eps: Any) -> Any:
+def _odds(grad: Tensor, x: Tensor, eps: float | None) -> Any:
     slope = grad / (x * (1 - x) + 0.0)  # of -0.0 it is inf, as of 0.0
     if eps is None:
         return where((x >= 0) & (x <= 1), slope, math.nan)
@@ -74,13 +75,13 @@ def _(x, eps):
 
 
 @elementwise(FLOAT)
-def sinc(x):
+def sinc(x: np.ndarray):
     """sin(pi * x) / (pi * x), and 1 where x is 0."""
     scaled = x * math.pi
     return np.where(x == 0, 1, np.sin(scaled) / np.where(x == 0, 1, scaled)).astype(x.dtype)
 
 
-def _slope_of_sinc(grad: Any, x: Any) -> Any:
+def _slope_of_sinc(grad: Tensor, x: Tensor) -> Any:
     scaled, square = x * math.pi, x * x * math.pi
     slope = (scaled * scaled.cos() - scaled.sin()) / where(square == 0, 1, square)
     return grad * where(square == 0, x * (-(math.pi**2) / 3), slope)  # of which the slope at 0 is right, too
@@ -110,7 +111,7 @@ def angle(x):
     return np.where(np.isnan(x), x, np.where(x < 0, math.pi, 0)).astype(x.dtype)
 
 
-def _turn(grad: Any, x: Any) -> Any:
+def _turn(grad: Tensor, x: Any) -> Any:
     if not x.dtype.is_complex:
         return zeros(grad)
     return where(x == 0, 0, grad * x / (x.abs() ** 2) * 1j)

@@ -93,7 +93,7 @@ def _(x, y):
     return tl.where(x != x, x, tl.where(y != y, y, tl.where(x == y, y, moved)))  # of a number, y != y is no block
 
 
-def _frexp(x: Any) -> Any:
+def _frexp(x: np.ndarray) -> Any:
     mantissa, exponent = np.frexp(x)
     return mantissa, np.where(np.isfinite(x), exponent, 0)
 

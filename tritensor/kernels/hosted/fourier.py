@@ -61,18 +61,18 @@ class _Transform(Hosted):
         return compute, (self.result.get(kind, kind),)
 
 
-def _c2c(x, *, dim, normalization=0, forward=True):
+def _c2c(x: np.ndarray, *, dim: tuple[int, ...], normalization: int = 0, forward: bool = True):
     """The transform of complex numbers, with exp(-2 pi i j k / n), or exp(2 pi i j k / n) unless `forward`."""
     norm = _NAMES[normalization] if forward else _NAMES[2 - normalization]
     return _transform("fftn" if forward else "ifftn", x, dim, norm)
 
 
-def _r2c(x, *, dim, normalization=0, onesided=True):
+def _r2c(x: np.ndarray, *, dim: tuple[int, ...], normalization: int = 0, onesided: bool = True):
     """The forward transform of real numbers; with `onesided` the half of the last dimension that says all."""
     return _transform("rfftn" if onesided else "fftn", x, dim, _NAMES[normalization])
 
 
-def _c2r(x, *, dim, normalization=0, last=1):
+def _c2r(x: np.ndarray, *, dim: tuple[int, ...], normalization: int = 0, last: int = 1):
     """The inverse transform of a half that `fft_r2c` gives, to `last` real numbers along the last dimension."""
     sizes = (*(x.shape[each] for each in dim[:-1]), last)
     return _transform("irfftn", x, dim, _NAMES[2 - normalization], sizes)
@@ -84,7 +84,7 @@ fft_c2r = _Transform("fft_c2r", _c2r, Rule("complex", dtypes.COMPLEX), REAL_OF)
 
 
 @fft_c2c.gradient
-def _(grad: Any, dim: tuple[int, ...], normalization: int, forward: bool) -> Any:
+def _(grad: object, dim: tuple[int, ...], normalization: int, forward: bool) -> Any:
     return fft_c2c(grad, dim=dim, normalization=normalization, forward=not forward)
 
 

@@ -16,6 +16,7 @@ from ...operators.rules import FLOATING
 from ...runtime.call import Call
 from ...runtime.launch import Int64, kernel, launch
 from ...runtime.reference import with_casts
+from ...tensors import Tensor
 from ...types import dtypes
 from ..blocks import block_size
 from .family import Indexing, index, index_put, scatter
@@ -72,7 +73,7 @@ class Bags(Indexing):
         )
 
 
-def _bag(table, indices, offsets, factors=None, *, mode, padding_idx=-1, by_frequency=False):
+def _bag(table: np.ndarray, indices: np.ndarray, offsets, factors=None, *, mode, padding_idx=-1, by_frequency=False):
     """The sum, mean or maximum of the table's rows at the indices in each bag, without those at padding_idx."""
     bags = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     kept = np.flatnonzero(indices != padding_idx)
@@ -103,12 +104,12 @@ bag = Bags("embedding_bag", _bag, "indices")
 bag.kinds["offsets"], bag.rule = dtypes.int64, FLOATING
 
 
-def _values(table: Any, indices: Any, padding_idx: int) -> Any:
+def _values(table: Tensor, indices: Tensor, padding_idx: int) -> Any:
     """What stands at places, 0 at those of padding."""
     return table if padding_idx < 0 else table.masked_fill((indices == padding_idx).unsqueeze(1), 0)
 
 
-def _of_table(grad, indices, factors, rows, bags, table_shape, mode, padding_idx, by_frequency):
+def _of_table(grad: Tensor, indices: Tensor, factors: Tensor, rows, bags, table_shape, mode, padding_idx, by_frequency):
     table = grad.new_zeros(table_shape)
     if mode == "max":
         return scatter(table, rows.clamp_min(0), grad.masked_fill(rows < 0, 0), dim=0, accumulate=True)
@@ -122,7 +123,7 @@ def _of_table(grad, indices, factors, rows, bags, table_shape, mode, padding_idx
     return index_put(table, indices.unsqueeze(0), _values(values, indices, padding_idx), dims=(0,), accumulate=True)
 
 
-def _of_factors(grad, table, indices, bags, padding_idx):
+def _of_factors(grad: Tensor, table: Tensor, indices: Tensor, bags: Tensor, padding_idx: int):
     rows = _values(index(table, indices.unsqueeze(0), dims=(0,)), indices, padding_idx)
     return (index(grad, bags.unsqueeze(0), dims=(0,)) * rows).sum(1)
 

@@ -46,7 +46,7 @@ class Indexing(Operator):
     family = "indexing"
     about = "Bounds are checked before anything is read or written; sums have a fixed order."
 
-    def __init__(self, name: str, reference: Any, place: str) -> None:
+    def __init__(self, name: str, reference: Callable[..., Any], place: str) -> None:
         super().__init__(name, reference, ANY)
         self.kinds = {place: dtypes.int64}
 
@@ -83,7 +83,7 @@ class Indexing(Operator):
             copy_into(call.outs[0], call.arrays[0])
         self.write_places(call.outs[0], call.arrays[1], call.arrays[2], call.metadata)
 
-    def write_places(self, out: DeviceArray, where: DeviceArray, value: Any, metadata: dict[str, Any]) -> None:
+    def write_places(self, out: DeviceArray, where: DeviceArray, value: object, metadata: dict[str, Any]) -> None:
         """Write `value` to the places that `where` gives in `out`, or fold it into them."""
         from .kernel import move
         from .segments import fold_at
@@ -127,13 +127,13 @@ def flat_places(index: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
     return places
 
 
-def _index(x, positions, *, dims):
+def _index(x, positions, *, dims: tuple[int, ...]):
     """x at the given coordinates along `dims`: x[positions[0], positions[1], ...]."""
     found = x[_key(positions, x.ndim, dims)]
     return found if positions.ndim > 1 else found.copy()  # by coordinates without dimensions NumPy gives a view
 
 
-def _index_put(x, positions, value, *, dims, accumulate=False):
+def _index_put(x, positions, value, *, dims: tuple[int, ...], accumulate: bool = False):
     """x with `value` at the given coordinates, or added there; of equal coordinates the last value is kept."""
     out = x.copy()
     key = _key(positions, x.ndim, dims)
@@ -144,7 +144,7 @@ def _index_put(x, positions, value, *, dims, accumulate=False):
     return out
 
 
-def _gather(x, index, *, dim):
+def _gather(x, index, *, dim: int):
     """out[i, j] = x[index[i, j], j] for dim 0, and so on: an element of `x` for each of `index`."""
     if x.ndim == 0:
         return np.broadcast_to(x, index.shape).copy()
@@ -156,7 +156,7 @@ def _gather(x, index, *, dim):
     return x[mesh(index, dim)]
 
 
-def _scatter(x, index, value, *, dim, accumulate=False):
+def _scatter(x, index, value, *, dim: int, accumulate: bool = False):
     """x with out[index[i, j], j] = value[i, j] for dim 0, and so on, or with that added."""
     out = np.array(x, order="C", ndmin=1)
     if x.ndim == 0:
@@ -242,7 +242,7 @@ def _numbers(like: Tensor, size: int) -> Any:
     return like.new_ones(size).cumsum(0) - 1
 
 
-def _cat(first: Any, second: Any) -> Tensor:
+def _cat(first: Tensor, second: Tensor) -> Tensor:
     joined = first.new_empty((len(first) + len(second), *first.shape[1:]))
     joined[: len(first)].copy_(first)
     joined[len(first) :].copy_(second)
@@ -273,7 +273,7 @@ class Gather(Indexing):
         check_bounds(where, shape[dim], dim, 0)
         call.metadata["dim"] = dim
 
-    def _check_extents(self, shape: Any, extents: Any, value: Any, dim: int) -> None:
+    def _check_extents(self, shape: tuple[int, ...], extents: tuple[int, ...], value: object, dim: int) -> None:
         fits = all(n <= m for axis, (n, m) in enumerate(zip(extents, shape, strict=True)) if axis != dim)
         if value is None and not fits:
             pairs = enumerate(zip(extents, shape, strict=True))
@@ -352,7 +352,7 @@ def mark_checked_range(positions: Tensor) -> None:
     positions._remember("in bounds", True)
 
 
-def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) -> None:
+def put_into(x: Tensor, positions: Tensor, value: Tensor | float, dims: tuple[int, ...]) -> None:
     """`index_put` straight into the memory of `x`; the caller has checked that it may be changed."""
     call = Call(index_put, (x, positions, value), {"dims": dims, "accumulate": False})
     index_put.prepare(call)
@@ -445,11 +445,11 @@ def _(draw):
             yield [draw((3, 4)), places, draw(shape)], {"dim": dim, "accumulate": True}
 
 
-def _sum_at(grad: Any, positions: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+def _sum_at(grad: Tensor, positions: Tensor, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     return index_put(grad.new_zeros(x_shape), positions, grad, dims=dims, accumulate=True)
 
 
-def _scatter_sums(grad: Any, index: Any, x_shape: tuple[int, ...], dim: int) -> Any:
+def _scatter_sums(grad: Tensor, index: Tensor, x_shape: tuple[int, ...], dim: int) -> Any:
     zeros = grad.new_zeros(x_shape)
     return scatter(zeros, index, grad, dim=dim, accumulate=True) if index.numel() else zeros
 

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ...operators import registry
+from ...tensors import Tensor
 from ...types import dtypes
 from .family import Gather, flat_places, gather, scatter
 
 _UFUNCS = {"prod": np.multiply, "amin": np.minimum, "amax": np.maximum}
 
 
-def _fold(x, index, value, *, dim, reduce, include_self=True):
+def _fold(x: np.ndarray, index: np.ndarray, value: np.ndarray, *, dim: int, reduce: str, include_self: bool = True):
     """x with all of `value` that has one place folded there: "prod", "amin", "amax"; with x's own unless excluded."""
     out, index = np.array(x, order="C", ndmin=1), index.reshape(index.shape or (1,))
     places, flat = flat_places(index, out, dim).reshape(-1), out.reshape(-1)
@@ -38,14 +39,14 @@ def _(draw: Any) -> Any:
             )
 
 
-def _shares(grad, x, index, value, out, dim):
+def _shares(grad: Tensor, x, index, value, out, dim):
     """The gradient in equal parts to all that are equal to the extreme; so PyTorch divides it."""
     mine, theirs = (x == out).to(grad.dtype), (value == gather(out, index, dim=dim)).to(grad.dtype)
     share = grad / scatter(mine, index, theirs, dim=dim, accumulate=True)
     return mine, theirs, share
 
 
-def _of_x(grad, x, index, value, out, dim, reduce, include_self):
+def _of_x(grad: Tensor, x: Tensor, index: Tensor, value: Tensor, out: Tensor, dim: int, reduce: str, include_self):
     if not include_self:
         return scatter(grad, index, 0, dim=dim)
     if reduce != "prod":
@@ -55,7 +56,7 @@ def _of_x(grad, x, index, value, out, dim, reduce, include_self):
     return grad * fold(others, index, value, dim=dim, reduce=reduce) / others
 
 
-def _of_value(grad, x, index, value, out, dim, reduce, include_self):
+def _of_value(grad: Tensor, x: Tensor, index: Tensor, value: Tensor, out: Tensor, dim: int, reduce: str, include_self):
     if reduce != "prod":
         _, theirs, share = _shares(grad, x, index, value, out, dim)
         return theirs * gather(share, index, dim=dim)

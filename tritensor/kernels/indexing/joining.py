@@ -76,7 +76,7 @@ class Joining(Operator):
         return (batch.operator(*kept, dim=dim + 1),)
 
 
-def _cat(*tensors, dim=0, sizes=None):
+def _cat(*tensors, dim: int = 0, sizes=None):
     """The tensors one after another along `dim`."""
     kept = [x for x in tensors if x.shape != (0,)]
     return np.concatenate(kept, axis=dim) if kept else tensors[0].copy()

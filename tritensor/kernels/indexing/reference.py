@@ -31,7 +31,7 @@ def indexed_shape(shape: tuple[int, ...], places: tuple[int, ...], dims: tuple[i
     return (*rest[:start], *places, *rest[start:])
 
 
-def add_at(x: ndarray, positions: ndarray, value: Any, dims: tuple[int, ...]) -> ndarray | None:
+def add_at(x: ndarray, positions: ndarray, value: np.ndarray | float, dims: tuple[int, ...]) -> ndarray | None:
     """`index_put(x, positions, value, dims=dims, accumulate=True)` to the bit; None unless whole rows are added."""
     sizes = tuple(x.shape[dim] for dim in dims)
     places = positions.shape[1:]

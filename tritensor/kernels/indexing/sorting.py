@@ -53,7 +53,7 @@ def _stable_order(x: np.ndarray) -> np.ndarray:
 _SHORT = 32
 
 
-def _sort(x, *, dim=-1, descending=False):
+def _sort(x: np.ndarray, *, dim: int = -1, descending: bool = False):
     """The elements along `dim` in rising (or falling) order, and their indices; equal ones stay in their order."""
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)

@@ -51,7 +51,7 @@ class Matmul(Operator):
     on_pairs = True
     repeatable = True
 
-    def __init__(self, name: str, reference: Any, *, transposed: bool) -> None:
+    def __init__(self, name: str, reference: Callable[..., Any], *, transposed: bool) -> None:
         super().__init__(name, reference, NUMBERS)
         self.transposed = transposed
 
@@ -187,7 +187,7 @@ def refuse_activation(name: str, inputs: Sequence[Any], metadata: dict[str, Any]
         )
 
 
-def body_of(operator: Any, itemsize: int = 4) -> Any:
+def body_of(operator: object, itemsize: int = 4) -> Any:
     """An elementwise operator's Triton body, for results of so many bytes, as a device function."""
     from ..elementwise.kernel import body_function
 
@@ -242,7 +242,7 @@ def _matmul(x, y):
     return multiply(x, y)
 
 
-def _linear(input, weight, bias=None, *, activation=None):
+def _linear(input, weight, bias=None, *, activation: str | None = None):
     """input @ weight.T + bias, and an activation (the name of an operator) of that."""
     return multiply(input, weight.T, bias, None if activation is None else registry[activation].reference)
 
@@ -279,12 +279,12 @@ def _(draw):
 # ---- gradients: of tensor operators; autograd sums over broadcast batches ------------------------------------------
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: Tensor) -> Any:
     """All dimensions but the last merged into one."""
     return x if x.ndim == 2 else x.flatten(0, -2)
 
 
-def _matmul_x(grad: Any, y: Any, x_shape: tuple[int, ...]) -> Any:
+def _matmul_x(grad: Tensor, y: Tensor, x_shape: tuple[int, ...]) -> Any:
     if y.ndim == 1:
         return grad.unsqueeze(-1) * y
     if len(x_shape) == 1:
@@ -292,7 +292,7 @@ def _matmul_x(grad: Any, y: Any, x_shape: tuple[int, ...]) -> Any:
     return grad @ y.mT
 
 
-def _matmul_y(grad: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
+def _matmul_y(grad: Tensor, x: Tensor, y_shape: tuple[int, ...]) -> Any:
     if x.ndim == 1:
         return x * grad if len(y_shape) == 1 else x.unsqueeze(-1) * grad.unsqueeze(-2)
     if len(y_shape) == 1:
@@ -303,11 +303,11 @@ def _matmul_y(grad: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
 matmul.gradients(x=_matmul_x, y=_matmul_y)
 
 
-def _linear_input(grad: Any, weight: Any) -> Any:
+def _linear_input(grad: Tensor, weight: Tensor) -> Any:
     return grad @ weight
 
 
-def _linear_weight(grad: Any, input: Any) -> Any:
+def _linear_weight(grad: Tensor, input: Tensor) -> Any:
     g, x = grad._data, input._data
     if _takes_quick_path(g) and x.__class__ is ndarray and x.ndim == 2:
         with suppress(*_WARNED):
@@ -317,7 +317,7 @@ def _linear_weight(grad: Any, input: Any) -> Any:
     return _rows(grad).mT @ _rows(input)
 
 
-def _linear_bias(grad: Any, bias_shape: tuple[int, ...]) -> Any:
+def _linear_bias(grad: Tensor, bias_shape: tuple[int, ...]) -> Any:
     g = grad._data
     if _takes_quick_path(g) and bias_shape == g.shape[1:]:
         with suppress(*_WARNED):

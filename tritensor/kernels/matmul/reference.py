@@ -67,7 +67,7 @@ def _turned(x: ndarray, y: ndarray) -> bool:
 
 
 def multiply(
-    x: ndarray, y: ndarray, bias: ndarray | None = None, after: Body | None = None, kind: Any = None
+    x: ndarray, y: ndarray, bias: ndarray | None = None, after: Body | None = None, kind: np.dtype | None = None
 ) -> ndarray:
     """`after(x @ y + bias)` for arrays of one dtype and one dimension or more, as `np.matmul` multiplies them.
 
@@ -178,7 +178,7 @@ def places(sizes: Sequence[int], start: int, stop: int) -> Iterator[tuple[Any, .
 class _Piece:
     """How one thread computes a tile, or some matrices of a batch."""
 
-    def __init__(self, after: Body | None = None, kind: Any = None) -> None:
+    def __init__(self, after: Body | None = None, kind: np.dtype | None = None) -> None:
         self.after, self.kind = after, kind
 
     def compute(self, out: ndarray, x: ndarray, y: ndarray, bias: ndarray | None = None) -> None:

@@ -40,7 +40,7 @@ class _Number:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _is(value: Any, number: float) -> bool:
+def _is(value: object, number: float) -> bool:
     return (value.value if isinstance(value, _Number) else value) == number if not isinstance(value, _Array) else False
 
 
@@ -51,40 +51,40 @@ class _Array:
         self.ufunc, self.operands = ufunc, operands
         self.place = ""
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         if _is(other, 0.0):
             return self
         if self.ufunc == "negative":
             return other - self.operands[0]
         return _Array("add", self, other)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         return self if _is(other, 0.0) else _Array("subtract", self, other)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         if _is(other, 1.0):
             return self
         return _Array("negative", self) if _is(other, -1.0) else _Array("multiply", self, other)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return self if _is(other, 1.0) else _Array("divide", self, other)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         return _Array("subtract", other, self)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         return _Array("divide", other, self)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         return _Array("greater", self, other)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         return _Array("less", self, other)
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: bool, x: object, y: object) -> Any:
     return _Array("where", condition, x, y) if isinstance(condition, _Array) else x if condition else y
 
 
@@ -98,7 +98,7 @@ _WORDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def passes(rule: Any, inputs: int, numbers: Sequence[float]) -> Callable[..., None]:
+def passes(rule: object, inputs: int, numbers: Sequence[float]) -> Callable[..., None]:
     """The function `run(arrays, blocks, masks, constants)` for a rule of so many arrays.
 
     `blocks` and `masks` are scratch memory, of the arrays' dtype and of booleans, as long as the arrays; `constants`

@@ -153,13 +153,13 @@ class _Scratch(threading.local):
     def __init__(self) -> None:
         self.blocks: dict[Any, list[ndarray]] = {}
 
-    def of(self, kind: Any) -> list[ndarray]:
+    def of(self, kind: np.dtype) -> list[ndarray]:
         if kind not in self.blocks:  # memory that no rule needs is never touched
             self.blocks[kind] = [aligned_zeros(CHUNK, kind) for _ in range(BLOCKS)]
         return self.blocks[kind]
 
 
-def aligned_zeros(shape: Any, kind: Any) -> ndarray:
+def aligned_zeros(shape: tuple[int, ...] | int, kind: np.dtype) -> ndarray:
     """Zeros that begin at a cache line. NumPy aligns to 16 bytes only, and where the averages and the scratch memory
     begin at a line, Adam's twelve passes over 784 x 128 weights take 130 us and not 141."""
     count = int(np.prod(shape))

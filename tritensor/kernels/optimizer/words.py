@@ -54,7 +54,7 @@ def single(x):
     return x.to(tl.float32).to(tl.float64)
 
 
-def _chosen(condition: Any, x: Any, y: Any) -> Any:
+def _chosen(condition: bool, x: object, y: object) -> Any:
     return x if condition else y
 
 

@@ -199,12 +199,12 @@ NARROW = 1 << 16
 _BITS = {dtypes.bfloat16: 8, dtypes.float16: 11, dtypes.float32: 24, dtypes.float64: 53}
 
 
-def _random(reference: Any) -> Random:
+def _random(reference: Callable[..., Any]) -> Random:
     return Random(reference.__name__, reference, FLOATING)
 
 
 @_random
-def uniform(*, shape, seed, offset, dtype):
+def uniform(*, shape: tuple[int, ...], seed, offset, dtype: dtypes.dtype):
     """Numbers evenly distributed in [0, 1): as many bits as the dtype's significand has, so that 1 does not occur."""
     return draw_uniform(math.prod(shape), seed, offset, _BITS[dtype], dtype.numpy).reshape(shape)
 
@@ -225,7 +225,7 @@ def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr):
 
 
 @_random
-def normal(*, shape, seed, offset, dtype):
+def normal(*, shape: tuple[int, ...], seed, offset, dtype: dtypes.dtype):
     """Numbers of the standard normal distribution, two from two uniform ones by Box and Muller's formula."""
     return draw_normal(math.prod(shape), seed, offset, dtype.numpy).reshape(shape)
 
@@ -248,7 +248,7 @@ def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr):
 
 
 @_random
-def integers(*, shape, seed, offset, dtype, low, span):
+def integers(*, shape: tuple[int, ...], seed, offset, dtype: dtypes.dtype, low, span):
     """Integers evenly distributed from `low` on, `span` of them."""
     drawn = draw_integers(math.prod(shape), seed, offset, low, span, span <= NARROW, dtype.numpy)
     return drawn.reshape(shape)
@@ -276,7 +276,7 @@ class Dropout(Operator):
     about = "The mask is drawn anew in the backward pass instead of being kept."
     draws = True
 
-    def call(self, key: Any, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
+    def call(self, key: object, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
         """See the base class; inside of `vmap` each sample has a mask of its own, or all have the same."""
         for level in open_levels.stack:
             if level.size is not None:
@@ -341,14 +341,14 @@ def _scale(p: float) -> float:
     return 0.0 if p == 1 else 1 / (1 - p)
 
 
-def dropout_numbers(p: float, seed: Any, offset: int, on_device: bool = False) -> tuple[Any, Any, int, float]:
+def dropout_numbers(p: float, seed: object, offset: int, on_device: bool = False) -> tuple[Any, Any, int, float]:
     """Seed, offset, the threshold that an element's bits have to reach, and its factor: for functions of `host`, or as
     arguments of a kernel."""
     key = (_key(seed), _signed(offset)) if on_device else (seed, offset)
     return *key, round(p * 65536), _scale(p)
 
 
-def _dropout(x, *, p, seed, offset):
+def _dropout(x, *, p: float, seed: int, offset: int):
     """x with each element set to 0 with probability p, and divided by 1 - p elsewhere; NaN and infinities stay NaN."""
     return _drop(x, p, seed, offset, x.dtype)
 

@@ -15,7 +15,7 @@ from ...operators.rules import REAL
 from ...runtime.call import Call
 from ...runtime.launch import Float64, Int64, kernel, launch
 from ...tensors import Tensor, wrap
-from ...types import dtypes
+from ...types import devices, dtypes
 from ..addressing import block_index
 from ..blocks import block_size
 
@@ -29,7 +29,7 @@ class Range(Operator):
     family = "range"
     about = "Each thread computes the elements that it stores."
 
-    def __call__(self, *, dtype: dtypes.dtype, device: Any, **numbers: Any) -> Tensor:
+    def __call__(self, *, dtype: dtypes.dtype, device: devices.device, **numbers: Any) -> Tensor:
         """A new vector."""
         return wrap(self.execute(Call(self, (), {**numbers, "dtype": dtype}, device, dtype, (dtype,)))[0])
 
@@ -97,14 +97,14 @@ def _range(reference: Any) -> Range:
 
 
 @_range
-def arange(*, start, step, steps, dtype):
+def arange(*, start, step, steps, dtype: dtypes.dtype):
     """start, start + step, start + 2 step, ..."""
     whole = isinstance(start, int) and isinstance(step, int)
     return _cast(start + np.arange(steps, dtype=np.int64 if whole else np.float64) * step, dtype)
 
 
 @_range
-def linspace(*, start, end, steps, dtype):
+def linspace(*, start, end: complex, steps, dtype: dtypes.dtype):
     """Numbers in equal steps from `start` to `end`, both included."""
     return _cast(spaced(start, end, steps, dtype.numpy), dtype)
 

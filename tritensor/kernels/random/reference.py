@@ -173,7 +173,7 @@ def draw_uniform(count: int, seed: int, offset: int, bits: int, kind: np.dtype) 
 def draw_normal(count: int, seed: int, offset: int, kind: np.dtype) -> ndarray:
     """Normal numbers, two from two uniform ones by Box and Muller's formula."""
 
-    def rotate(first: ndarray, angle: ndarray, out: Any) -> None:
+    def rotate(first: ndarray, angle: ndarray, out: tuple[np.ndarray, ...] | np.ndarray) -> None:
         radius = np.log(first, out=first)
         np.multiply(radius, -2, out=radius)
         np.sqrt(radius, out=radius)

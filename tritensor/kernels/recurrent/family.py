@@ -185,7 +185,7 @@ class Recurrent(_Steps):
             for index in range(2):
                 outputs[index]._node, outputs[index]._needs = Slot(node, index), True
 
-    def gradients_by_steps(self, grads, x, h, w, u, b, d, c, projection, out, kept, gates, sizes, reverse, needs):
+    def gradients_by_steps(self, grads, x, h, w, u, b, d, c, projection, out, kept, gates, sizes, reverse: bool, needs):
         """The gradients of all inputs that need one, None for the others."""
         grads, order = grads if grads.__class__ is list else [grads, None], {"sizes": sizes, "reverse": reverse}
         if recording.enabled:

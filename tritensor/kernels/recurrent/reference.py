@@ -44,7 +44,7 @@ def _rounded(array: ndarray, kind: np.dtype | None) -> None:
         array[...] = array.astype(kind)
 
 
-def forward(mode, half, x, h, w, u, b=None, d=None, c=None, projection=None, *, sizes=(), reverse=False):
+def forward(mode: str, half, x, h, w, u, b=None, d=None, c=None, projection=None, *, sizes=(), reverse: bool = False):
     """States; cells of LSTM, what is reset of GRU; and gates."""
     several, kind = GATES[mode], x.dtype
     wide, units, gru = len(u), len(u) // several, mode == "gru"

@@ -72,7 +72,7 @@ class _PlacesOfParts:
             step *= place.shape[each]
         return values, np.reshape(found, shape)
 
-    def whole(self, parts: Any, metadata: Any, count: int) -> Any:
+    def whole(self, parts: list[np.ndarray], metadata: dict[str, Any], count: int) -> Any:
         """The best of the blocks' elements, the first of equal ones."""
         values, indices = parts
         best = self.best.reduce(values, 0)
@@ -159,7 +159,7 @@ _index_alone = device_function(lambda state, count, numbers: (state[1],))
 _BEHIND = 2**63 - 1  # an index beyond all elements, for the identity
 
 
-def _nothing_larger(compute):
+def _nothing_larger(compute: dtypes.dtype):
     return (lowest(compute), state_dtype(compute)), (_BEHIND, dtypes.int64)
 
 
@@ -194,13 +194,13 @@ argmin.kernel(folded(_first_smaller), _first_smaller, _nothing_smaller, start=_w
 
 
 @reduction(REAL, outputs=("values", "indices"), refuses_empty=True, function=False)
-def max_dim(x, *, dim=None, keepdim=False):
+def max_dim(x: np.ndarray, *, dim: tuple[int, ...] | None = None, keepdim: bool = False):
     """The largest elements along `dim` and their indices."""
     return amax.reference(x, dim=dim, keepdim=keepdim), argmax.reference(x, dim=dim, keepdim=keepdim)
 
 
 @reduction(REAL, outputs=("values", "indices"), refuses_empty=True, function=False)
-def min_dim(x, *, dim=None, keepdim=False):
+def min_dim(x: np.ndarray, *, dim: tuple[int, ...] | None = None, keepdim: bool = False):
     """The smallest elements along `dim` and their indices."""
     return amin.reference(x, dim=dim, keepdim=keepdim), argmin.reference(x, dim=dim, keepdim=keepdim)
 

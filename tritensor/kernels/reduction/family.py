@@ -164,7 +164,7 @@ class Reduction(Operator):
         dims, stages = metadata["dim"] or tuple(range(x.ndim)), self.stages
         part = self._part if stages is None else stages.part
 
-        def reduce(block: np.ndarray, start: list[int], new: Any) -> tuple[np.ndarray, ...]:
+        def reduce(block: np.ndarray, start: list[int], new: object) -> tuple[np.ndarray, ...]:
             return _as_tuple(part(block, Place(start, x.shape, new), dims, metadata))
 
         produced = in_parts(reduce, x, dims, dtype, stages is not None and stages.read_once, stages is None)
@@ -208,7 +208,7 @@ class Reduction(Operator):
         if self.refuses_empty and 0 in shape:
             refuse_empty(self.name, shape, call.metadata["dim"], whole)
 
-    def reduce(self, input: Any, dim: Any, keepdim: bool, **metadata: Any) -> Tensor:
+    def reduce(self, input: Tensor, dim: tuple[int, ...] | int | None, keepdim: bool, **metadata: Any) -> Tensor:
         """The operator's call, with a key in few steps for one dimension or all."""
         if dim is not None and dim.__class__ is not int:
             return self(input, dim=dim, keepdim=keepdim, **metadata)

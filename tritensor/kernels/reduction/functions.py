@@ -13,7 +13,7 @@ from ...errors import ArgumentError
 from ...ground.composing import shown_as
 from ...operators.outputs import into
 from ...tensors import Tensor, wrap
-from ...types import layout
+from ...types import dtypes, layout
 from ..bounds import places_along, within
 from .reference import add_up, reduced_count
 
@@ -34,7 +34,7 @@ def keywords(name: str, dim: Any, keepdim: Any, others: dict[str, Any]) -> tuple
     return dim, as_flag(name, keepdim)
 
 
-def as_flag(name: str, keepdim: Any) -> bool:
+def as_flag(name: str, keepdim: bool) -> bool:
     """`keepdim` itself when it is a bool."""
     if keepdim.__class__ is not bool:
         raise ArgumentError(f"{name}(): argument 'keepdim' must be bool, not {keepdim.__class__.__name__}")
@@ -77,7 +77,7 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
             dim: Dim = None,
             keepdim: bool = False,
             *,
-            dtype: Any = None,
+            dtype: dtypes.dtype | None = None,
             out: Tensor | None = None,
             **others: Any,
         ) -> Tensor:
@@ -158,7 +158,7 @@ class _QuickSpread(Gradient):
         self.name, self.title = backward.name, ""
         self.mean = operator.name == "mean"
 
-    def name_of(self, node: Any) -> str:
+    def name_of(self, node: object) -> str:
         """The name of the operator's node."""
         return self.title or str(self.backward.name_of(node))
 

@@ -220,7 +220,7 @@ def row_dots(x: ndarray, y: ndarray) -> ndarray:
     return np.asarray(np.vecdot(x, y) if x.shape[-1] < 8 * _LONG else _chunk_dots(x, y, _LONG))
 
 
-def _chunk_dots(x: ndarray, y: ndarray, chunk: int, dtype: Any = None) -> ndarray:
+def _chunk_dots(x: ndarray, y: ndarray, chunk: int, dtype: type | None = None) -> ndarray:
     """The sums of the products of contiguous rows: of chunks, which are added in a dtype."""
     cols = x.shape[-1]
     whole = cols - cols % chunk
@@ -261,7 +261,7 @@ def product(x: ndarray, dim: tuple[int, ...], keepdim: bool) -> ndarray:
     return np.asarray(multiply_reduce(lanes, dim, keepdims=keepdim))
 
 
-def first_places(x: ndarray, best: ndarray, dim: int, new: Any = np.empty) -> ndarray:
+def first_places(x: ndarray, best: ndarray, dim: int, new: Callable[..., Any] = np.empty) -> ndarray:
     """The first index along `dim` at which `x` is `best`, of extent 1 along it, or NaN if that is.
 
     np.argmax copies what it does not find in the last dimension, at 7 ns an element; this takes 0.5.
@@ -307,7 +307,7 @@ def centre_of(x: ndarray, dim: tuple[int, ...]) -> ndarray:
     return centre
 
 
-def exact_sums(x: ndarray, dim: tuple[int, ...], new: Any, squared: bool = False) -> ndarray:
+def exact_sums(x: ndarray, dim: tuple[int, ...], new: Callable[..., Any], squared: bool = False) -> ndarray:
     """The sums of a row-major array along `dim`, left in, in float64 from short float32 sums.
 
     Args:
@@ -347,7 +347,7 @@ def exact_sums(x: ndarray, dim: tuple[int, ...], new: Any, squared: bool = False
     return np.asarray(add_reduce(total, before, keepdims=True) if before else total)
 
 
-def far_off(centre: ndarray, squares: Any, count: Any) -> bool:
+def far_off(centre: ndarray, squares: np.ndarray, count: Any) -> bool:
     """True if a mean is 16 deviations or more from 0, so that its rounding counts beside the distances from it."""
     return bool((centre * centre * (count / 256) > squares).any())
 

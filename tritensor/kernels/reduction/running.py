@@ -61,7 +61,7 @@ def _accumulate(ufunc: np.ufunc, x: np.ndarray, dim: int, reverse: bool = False)
     return _in_rows(compute, x, dim, x.dtype)[0]
 
 
-def _cumsum(x, *, dim, dtype=None, reverse=False):
+def _cumsum(x: np.ndarray, *, dim: int, dtype=None, reverse: bool = False):
     """The sum of the elements up to each place along `dim` (from the end, when reverse)."""
     cols = x.shape[-1] if x.ndim and dim in (-1, x.ndim - 1) else 0
     if x.size < _LARGE or x.dtype.char not in "fd" or not _LONG <= cols <= _LONGEST or cols % _BLOCK:
@@ -89,12 +89,12 @@ def _cumsum(x, *, dim, dtype=None, reverse=False):
     return out
 
 
-def _cumprod(x, *, dim, dtype=None):
+def _cumprod(x: np.ndarray, *, dim: int, dtype=None):
     """The product of the elements up to each place along `dim`."""
     return _accumulate(np.multiply, x, dim)
 
 
-def _logcumsumexp(x, *, dim):
+def _logcumsumexp(x: np.ndarray, *, dim: int):
     """log(sum(exp(x))) of the elements up to each place along `dim`."""
     if x.dtype.kind == "f":
         return _accumulate(np.logaddexp, x, dim)
@@ -117,17 +117,17 @@ def _extremes(ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.ndarray, ...
     return _in_rows(compute, x, dim, x.dtype, np.int64)
 
 
-def _cummax(x, *, dim):
+def _cummax(x: np.ndarray, *, dim: int):
     """The largest of the elements up to each place along `dim`, and its index; the last of equals."""
     return _extremes(np.maximum, x, dim)
 
 
-def _cummin(x, *, dim):
+def _cummin(x: np.ndarray, *, dim: int):
     """The smallest of the elements up to each place along `dim`, and its index; the last of equals."""
     return _extremes(np.minimum, x, dim)
 
 
-def _recurrence(factor, x, *, dim, reverse=False):
+def _recurrence(factor: np.ndarray, x: np.ndarray, *, dim: int, reverse: bool = False):
     """y[k] = factor[k] * y[k - 1] + x[k] along `dim`, from y[-1] = 0 (from the end, when reverse)."""
     factor, rows = (np.array(np.moveaxis(np.atleast_1d(each), dim, 0)) for each in (factor, x))
     ordered, step = (slice(None, None, -1) if reverse else slice(None)), 1
@@ -227,7 +227,7 @@ for _each in (cummax, cummin):
 
 
 @cumprod.gradient
-def _(grad, out, x, dim):
+def _(grad: Tensor, out: Tensor, x: Tensor, dim: int):
     """The sum over j >= k of grad[j] times the product of x[:j + 1] without x[k], by a recurrence: it divides by no x,
     so it is right beside zeros and can be differentiated again. Infinite and NaN elements get NaN, as in PyTorch."""
     if not x.numel():
@@ -240,7 +240,7 @@ def _(grad, out, x, dim):
 
 
 @logcumsumexp.gradient
-def _(grad, out, x, dim):
+def _(grad: Tensor, out: Tensor, x: Tensor, dim: int):
     """exp(x[k] - out[k]) times the sum over j >= k of grad[j] exp(out[k] - out[j]), of which no factor is above 1."""
     if not x.numel():
         return grad

@@ -72,7 +72,7 @@ def fold_pairs(state, AXIS: tl.constexpr):
     return tl.sum(state[0], AXIS), tl.sum(state[1], AXIS)
 
 
-def zero(compute):
+def zero(compute: dtypes.dtype):
     """The state of an empty sum."""
     return ((0, state_dtype(compute)),)
 
@@ -82,7 +82,7 @@ def no_pairs(compute):
     return ((0, compute),) * 2
 
 
-def one(compute):
+def one(compute: dtypes.dtype):
     """The state of an empty product."""
     return ((1, state_dtype(compute)),)
 
@@ -139,7 +139,7 @@ mean.kernel(fold_sum, add, zero, finish=_divide)
 
 
 @mean.gradient
-def _(grad, x_shape, dim, keepdim):
+def _(grad: Tensor, x_shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool):
     return spread(grad / (reduced_count(x_shape, dim) or 1), x_shape, dim, keepdim)
 
 
@@ -160,7 +160,7 @@ prod.complex_kernel(by_pairs)
 
 
 @prod.gradient
-def _(grad, out, x, dim, keepdim):
+def _(grad: Tensor, out: Tensor, x: Tensor, dim: tuple[int, ...], keepdim: bool):
     shape = x.shape
     if not shape:
         return grad
@@ -238,12 +238,12 @@ def _variance(state, count, numbers):
 _deviation = device_function(lambda state, count, numbers: (root(_variance(state, count, numbers)[0]),))
 
 
-def no_moments(compute):
+def no_moments(compute: dtypes.dtype):
     """The moments of no elements."""
     return ((0, compute),) * 3
 
 
-def _correction(metadata):
+def _correction(metadata: dict[str, Any]):
     correction = metadata["correction"]
     return (correction if correction == correction else math.inf,)  # what is left of the count is 0 for both
 
@@ -259,7 +259,7 @@ def var(x, *, dim=None, keepdim=False, correction=1):
     return (found if keepdim else np.squeeze(found, dim)).astype(x.dtype)
 
 
-def _moments_of_block(block, place, dim, metadata):
+def _moments_of_block(block: np.ndarray, place, dim: tuple[int, ...], metadata: dict[str, Any]):
     return moments(block, dim, place.new)
 
 
@@ -272,7 +272,7 @@ var.kernel(folded(merge_moments), merge_moments, no_moments, finish=_variance, *
 
 
 @var.gradient
-def _(grad, x, dim, keepdim, correction):
+def _(grad: Tensor, x: Tensor, dim: tuple[int, ...], keepdim: bool, correction: int):
     return _variance_gradient(restore(grad, x.shape, dim, keepdim), x, dim, correction)
 
 
@@ -286,7 +286,7 @@ def _variance_gradient(grad: Tensor, x: Tensor, dims: tuple[int, ...], correctio
 
 
 @reduction(SPREADS, function=False)
-def std(x, *, dim=None, keepdim=False, correction=1):
+def std(x: np.ndarray, *, dim: tuple[int, ...] | None = None, keepdim: bool = False, correction: float = 1):
     """The standard deviation along `dim`, the square root of `var`."""
     return np.sqrt(var.reference(x, dim=dim, keepdim=keepdim, correction=correction))
 
@@ -302,7 +302,7 @@ std.kernel(folded(merge_moments), merge_moments, no_moments, finish=_deviation, 
 
 
 @std.gradient
-def _(grad, out, x, dim, keepdim, correction):
+def _(grad: Tensor, out, x, dim, keepdim: bool, correction: float):
     half = where(out == 0, 0, grad / (_not_zero(out) * 2))
     return _variance_gradient(restore(half, x.shape, dim, keepdim), x, dim, correction)
 
@@ -349,7 +349,7 @@ logsumexp.kernel(
 
 
 @logsumexp.gradient
-def _(grad, out, x, dim, keepdim):
+def _(grad: Tensor, out: Tensor, x: Tensor, dim: tuple[int, ...], keepdim: bool):
     shape = x.shape
     return restore(grad, shape, dim, keepdim) * (x - restore(out, shape, dim, keepdim)).exp()
 
@@ -371,7 +371,7 @@ def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
     return np.add.reduce(size**p, dim, keepdims=keepdim) ** x.dtype.type(1 / p)
 
 
-def _norm_of_parts(parts, metadata, count):
+def _norm_of_parts(parts: list[np.ndarray], metadata: dict[str, Any], count: int):
     p = metadata["p"]
     if abs(p) == np.inf:
         return (np.maximum if p > 0 else np.minimum).reduce(parts[0], 0)
@@ -401,7 +401,7 @@ def _power_root(state, count, numbers):
     return (libdevice.pow(state[0], tl.zeros_like(state[0]) + 1 / numbers[0]),)
 
 
-def _norm_parts(metadata):
+def _norm_parts(metadata: dict[str, Any]):
     p = metadata["p"]
     special = {
         np.inf: Parts(folded(larger), larger, zero, _size),
@@ -417,7 +417,7 @@ norm.node, norm.parts = "linalg_vector_norm", _norm_parts
 
 
 @norm.gradient
-def _(grad, out, x, p, dim, keepdim):
+def _(grad: Tensor, out: Tensor, x: Tensor, p: float, dim: tuple[int, ...], keepdim: bool):
     shape = x.shape
     grad, out = restore(grad, shape, dim, keepdim), restore(out, shape, dim, keepdim)
     if p == 0:

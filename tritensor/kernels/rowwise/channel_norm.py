@@ -48,7 +48,7 @@ class _LikeFirst(Elementwise):
     resolve_dtypes = Operator.resolve_dtypes
 
 
-def _moving_average(running, batch, momentum, factor):
+def _moving_average(running: np.ndarray, batch: np.ndarray, momentum: float, factor: float):
     """running * (1 - momentum) + batch * factor * momentum: running statistics of batches."""
     return running * (1 - momentum) + batch * factor * momentum
 
@@ -61,7 +61,7 @@ move_average: Callable[..., Tensor] = in_place_method(moving_average)
 moving_average.kernel(lambda running, batch, momentum, factor: running * (1 - momentum) + batch * factor * momentum)
 
 
-def _normalize_channels(x, mean, var, weight, bias, low, *, eps=1e-5):
+def _normalize_channels(x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: float, bias: float, low, *, eps=1e-5):
     """(x - mean - low) / sqrt(var + eps) * weight + bias, by broadcasting; `low` is a small part of the mean."""
     return (x - mean - low) * (weight / np.sqrt(var + var.dtype.type(eps))) + bias
 
@@ -186,7 +186,7 @@ WEIGHTED = Parts(fold_pairs, add_pairs, no_pairs, _weighted)
 # ---- the operators --------------------------------------------------------------------------------------------
 
 
-def _seen(x: Any, groups: int | None) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def _seen(x: DeviceArray | Tensor, groups: int | None) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """The sizes (N, G, D, L) of x, the dimensions that have a mean together, and the shape of the statistics."""
     count, channels = x.shape[:2]
     size = prod(x.shape[2:])
@@ -299,7 +299,7 @@ class _Backward(_ByChannel):
         _launch(kernel, out.reshape(shape), every, compute, eps=eps, weighted=weighted)
 
 
-def _channel_norm(x, weight=None, bias=None, *, groups=None, eps=1e-5):
+def _channel_norm(x, weight=None, bias=None, *, groups: int | None = None, eps: float = 1e-5):
     """Channels of (N, C, ...), or groups of them in each example, with zero mean and unit variance; then scaled."""
     return channel_norm_arrays(x, weight, bias, groups=groups, eps=eps, dtype=x.dtype)
 

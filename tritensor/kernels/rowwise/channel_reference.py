@@ -108,12 +108,12 @@ def _dots(x: ndarray, y: ndarray) -> ndarray:
     return np.vecdot(x, y) if x.shape[-1] >= 32 else np.einsum("brdl,brdl->brd", x, y)
 
 
-def _loaded(part: ndarray, dtype: np.dtype, new: Any) -> ndarray:
+def _loaded(part: ndarray, dtype: np.dtype, new: object) -> ndarray:
     """A piece in the compute dtype: itself, though its rows are apart, or a copy."""
     return part if part.dtype == dtype else block(part, dtype, new)
 
 
-def _stored(part: ndarray, dtype: np.dtype, new: Any) -> ndarray:
+def _stored(part: ndarray, dtype: np.dtype, new: object) -> ndarray:
     return part if part.dtype == dtype else place_for(part, dtype, new)
 
 
@@ -214,7 +214,7 @@ class _Columns:
         step = row_step(cols)
         parts = np.empty((-(-rows // step), cols), dtype)
 
-        def piece(start: int, stop: int, new: Any) -> None:
+        def piece(start: int, stop: int, new: Callable[..., Any]) -> None:
             parts[start // step] = add_up(run(slice(start, stop), new), 0)
 
         by_rows(piece, rows, cols, step)
@@ -246,11 +246,11 @@ def _column_forward(
     low = np.zeros_like(mean)
     centre, drift = wide(mean), None
 
-    def apart(rows: slice, place: ndarray, new: Any) -> ndarray:
+    def apart(rows: slice, place: ndarray, new: Callable[..., Any]) -> ndarray:
         found = np.subtract(block(x[rows], dtype, new), centre, out=place)
         return found if drift is None else np.subtract(found, drift, out=found)
 
-    def squares(rows: slice, new: Any) -> ndarray:
+    def squares(rows: slice, new: Callable[..., Any]) -> ndarray:
         found = apart(rows, new(x[rows].shape, dtype), new)
         return np.square(found, out=found)
 
@@ -281,11 +281,11 @@ def _column_backward(
     x, wide = columns.x, columns.wide
     centre, drift = wide(mean), wide(low) if low.any() else None
 
-    def apart(rows: slice, new: Any) -> ndarray:
+    def apart(rows: slice, new: Callable[..., Any]) -> ndarray:
         found = np.subtract(block(x[rows], dtype, new), centre, out=new(x[rows].shape, dtype))
         return found if drift is None else np.subtract(found, drift, out=found)
 
-    def products(rows: slice, new: Any) -> ndarray:
+    def products(rows: slice, new: Callable[..., Any]) -> ndarray:
         found = apart(rows, new)
         return np.multiply(found, block(grad[rows], dtype, new), out=found)
 

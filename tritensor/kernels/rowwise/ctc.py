@@ -18,6 +18,7 @@ from ...host.threads import quietly
 from ...operators import Dtypes, Operator, Shapes
 from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
+from ...tensors import Tensor
 from ...types import dtypes
 
 
@@ -39,7 +40,7 @@ class Ctc(Operator):
     family = "loss"
     repeatable = True
 
-    def __init__(self, name: str, reference: Any, outputs: tuple[str, ...] = ("out",)) -> None:
+    def __init__(self, name: str, reference: Callable[..., Any], outputs: tuple[str, ...] = ("out",)) -> None:
         super().__init__(name, reference, Wide("floating", "ctc_loss_cpu"), outputs=outputs)
         self.kinds = dict.fromkeys(("target", "steps", "labels"), dtypes.int64)
 
@@ -83,7 +84,7 @@ def _total(*logs):
     return top + np.log(sum(np.exp(each - top) for each in logs))
 
 
-def _walk(x, target, steps, labels, blank):
+def _walk(x: np.ndarray, target: np.ndarray, steps: np.ndarray, labels: np.ndarray, blank: int):
     """alpha (T, N, 2 * S + 1), what each state emits at each step, and the class of each state."""
     classes = np.full((len(target), 2 * target.shape[1] + 1), blank)
     classes[:, 1::2] = target
@@ -103,7 +104,7 @@ def _walk(x, target, steps, labels, blank):
     return alpha, emitted, classes
 
 
-def _ctc(x, target, steps, labels, *, blank, zero_infinity=False):
+def _ctc(x: np.ndarray, target: np.ndarray, steps: np.ndarray, labels: np.ndarray, *, blank: int, zero_infinity=False):
     """The negative logarithm of the probability of each sequence of labels, and alpha."""
     alpha, rows = _walk(x, target, steps, labels, blank)[0], np.arange(len(target))
     ends = alpha[steps - 1, rows, 2 * labels], alpha[steps - 1, rows, np.maximum(2 * labels - 1, 0)]
@@ -115,7 +116,7 @@ ctc_loss = Ctc("ctc_loss", _ctc, ("out", "alpha"))
 ctc_loss.autocasts(cpu="float32")
 
 
-def _ctc_backward(grad, x, target, steps, labels, loss, alpha, *, blank, zero_infinity):
+def _ctc_backward(grad: np.ndarray, x: np.ndarray, target, steps, labels, loss, alpha, *, blank: int, zero_infinity):
     """The gradient of the logarithms; softmax is taken to be where they come from, as in PyTorch.
 
     beta is the alpha of the steps and labels from the last to the first.
@@ -139,7 +140,7 @@ ctc_backward = Ctc("ctc_backward", _ctc_backward)
 
 
 @ctc_loss.gradient
-def _(grad, x, target, steps, labels, out, alpha, blank, zero_infinity, needs):
+def _(grad: Tensor, x: Tensor, target: Tensor, steps: Tensor, labels: Tensor, out, alpha, blank, zero_infinity, needs):
     return (
         ctc_backward(grad, x, target, steps, labels, out, alpha, blank=blank, zero_infinity=zero_infinity),
         None,
@@ -148,11 +149,11 @@ def _(grad, x, target, steps, labels, out, alpha, blank, zero_infinity, needs):
     )
 
 
-def _no_second(again, x):
+def _no_second(again: Tensor, x: Tensor):
     raise no_derivative("_ctc_loss_backward")
 
 
-def _of_losses(again, grad, x, target, steps, labels, loss, alpha, blank, zero_infinity):
+def _of_losses(again, grad: Tensor, x, target, steps, labels, loss, alpha, blank: int, zero_infinity: bool):
     metadata = {"blank": blank, "zero_infinity": zero_infinity}
     ones = ctc_backward(grad.detach() * 0 + 1, x, target, steps, labels, loss, alpha, **metadata)
     return (again * ones).sum((0, 2))

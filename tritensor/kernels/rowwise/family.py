@@ -23,14 +23,7 @@ from ...types import dtypes
 from ..reduction.scan import AlongDim
 from ..reduction.sums import merge_logs, sum
 from .kernel import RowBodies, launch_rows
-from .reference import (
-    LARGE,
-    along,
-    log_softmax_backward_rows,
-    log_softmax_rows,
-    softmax_backward_rows,
-    softmax_rows,
-)
+from .reference import LARGE, along, log_softmax_backward_rows, log_softmax_rows, softmax_backward_rows, softmax_rows
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -57,7 +50,7 @@ class Rowwise(AlongDim):
         self.bodies = RowBodies(apply, summary, merge, beyond=beyond)
         return self
 
-    def along(self, input: Any, dim: int) -> Tensor:
+    def along(self, input: Tensor, dim: int) -> Tensor:
         """The operator's call, with a key in few steps."""
         if dim.__class__ is not int:
             return self(input, dim=dim)
@@ -240,7 +233,7 @@ softmax.kernel(_softmax_of, summarise_exponentials, merge_logs, beyond=-math.inf
 
 
 @softmax.gradient
-def _(grad, out, dim):
+def _(grad: Tensor, out: Tensor, dim: int):
     if recording.enabled:
         return out * (grad - sum(grad * out, dim=dim, keepdim=True))
     return softmax_backward(grad, out, dim=dim)
@@ -268,14 +261,14 @@ log_softmax.kernel(_log_softmax_of, summarise_exponentials, merge_logs, beyond=-
 
 
 @log_softmax.gradient
-def _(grad, out, dim):
+def _(grad: Tensor, out, dim):
     if recording.enabled:
         return grad - out.exp() * sum(grad, dim=dim, keepdim=True)
     return log_softmax_backward(grad, out, dim=dim)
 
 
 @rowwise("softmax_backward")
-def softmax_backward(grad, result, *, dim):
+def softmax_backward(grad: Tensor, result, *, dim):
     """The gradient of softmax's input, from the result and its gradient."""
     return result * (grad - (grad * result).sum(dim if result.ndim else None, keepdims=result.ndim > 0))
 
@@ -303,7 +296,7 @@ softmax_backward.kernel(_softmax_backward_of, _sum_of_products, add_sums)
 
 
 @rowwise("log_softmax_backward")
-def log_softmax_backward(grad, result, *, dim):
+def log_softmax_backward(grad: Tensor, result, *, dim):
     """The gradient of log_softmax's input, from the result and its gradient."""
     return grad - np.exp(result) * grad.sum(dim if result.ndim else None, keepdims=result.ndim > 0)
 

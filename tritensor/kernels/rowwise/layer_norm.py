@@ -79,7 +79,7 @@ def _parameter_dtype(dtype: dtypes.dtype) -> dtypes.dtype:
     return dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
 
 
-def _layer_norm(x, weight=None, bias=None, *, eps=1e-5):
+def _layer_norm(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5):
     """Rows minus their mean, divided by their deviation, then scaled and shifted by column."""
     average = x.mean(1, keepdims=True) if x.shape[1] else np.zeros((len(x), 1), x.dtype)
     variance = np.square(x - average).mean(1, keepdims=True) if x.shape[1] else np.zeros_like(average)
@@ -169,7 +169,7 @@ FORWARD = RowBodies(_normalised, _moments, _merge_moments, _statistics, late=Tru
 
 
 @layer_norm.gradient
-def _(grad, x, weight, mean, rstd, low, eps, needs):
+def _(grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, low: Tensor, eps: float, needs):
     if recording.enabled:
         return _composed_gradient(grad, x, weight, eps, needs)
     return layer_norm_backward(grad, x, mean, rstd, None if is_half(x.dtype) else low, weight)
@@ -217,7 +217,7 @@ class LayerNormBackward(RowNormBackward):
             reduce_arrays(COLUMNS, call.outs[1:], rows, (0,), call.compute, "layer_norm_columns")
 
 
-def _layer_norm_backward(grad, x, mean, rstd, low=None, weight=None):
+def _layer_norm_backward(grad: np.ndarray, x: np.ndarray, mean: np.ndarray, rstd: np.ndarray, low=None, weight=None):
     """The gradients of layer_norm's input, weight and bias."""
     normal = (x - mean[:, None] - (0 if low is None else low[:, None])) * rstd[:, None]
     scaled = grad if weight is None else grad * weight

@@ -43,7 +43,7 @@ class LossWithGradient(ClassLoss):
         launch_cross_entropy(call.outs[:3], call.arrays, call.compute, call.metadata, call.outs[3])
 
 
-def _with_gradient(x, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+def _with_gradient(x, target, weight=None, *, ignore_index: int = -100, reduction: str = "mean", label_smoothing=0.0):
     """The loss, reduced, and the gradient of the scores."""
     metadata = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
     out, total, lse = cross_entropy.reference(x, target, weight, **metadata)

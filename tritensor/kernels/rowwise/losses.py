@@ -47,7 +47,7 @@ class ClassLoss(Operator):
     repeatable = True
     main = 0  # the further outputs, for the gradient, have the compute dtype
 
-    def __init__(self, name: str, reference: Any, words: str, outputs: Sequence[str]) -> None:
+    def __init__(self, name: str, reference: Callable[..., Any], words: str, outputs: Sequence[str]) -> None:
         super().__init__(name, reference, Floating("floating", words), outputs=outputs)
         self.kinds = {"target": dtypes.int64}
         self.refuses = {"weight": "nll_loss_forward"}
@@ -131,7 +131,7 @@ def _reduce(losses: np.ndarray, total: np.ndarray, reduction: str) -> np.ndarray
     return summed if reduction == "sum" else summed / total
 
 
-def _cross_entropy(x, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+def _cross_entropy(x: np.ndarray, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     """The negative logarithm of the target class's probability in softmax(x), for rows of scores."""
     safe, share = picked(target, weight, ignore_index, x.dtype)
     top = np.maximum.reduce(x, 1, keepdims=True) if x.shape[1] else np.zeros((len(x), 1), x.dtype)
@@ -152,7 +152,7 @@ cross_entropy.node = "nll_loss"
 cross_entropy.autocasts(cpu="float32", cuda="float32")
 
 
-def _cross_entropy_rows(x, target, weight, *, reduction, **metadata):
+def _cross_entropy_rows(x: np.ndarray, target: np.ndarray, weight, *, reduction: str, **metadata):
     return cross_entropy_rows(x, target, weight, **metadata)
 
 
@@ -181,7 +181,7 @@ def _(draw):
 
 
 @cross_entropy.gradient
-def _(grad, x, target, weight, total, lse, ignore_index, reduction, label_smoothing, needs):
+def _(grad: Tensor, x: Tensor, target: Tensor, weight, total, lse, ignore_index, reduction, label_smoothing, needs):
     if not recording.enabled:
         options = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
         return cross_entropy_backward(grad, x, target, weight, total, lse, **options), None, None
@@ -252,7 +252,7 @@ class _QuickGradient(Gradient):
 _quick = _QuickGradient()
 
 
-def quick_cross_entropy(input: Any, target: Any, reduction: str) -> Tensor | None:
+def quick_cross_entropy(input: Tensor, target: Tensor, reduction: str) -> Tensor | None:
     """Cross entropy of CPU rows of float32 or float64, where every target is a class; None in all other cases.
 
     Training on small batches calls it in each step, where the number of NumPy calls determines the time.
@@ -298,7 +298,7 @@ class ClassLossBackward(Operator):
     repeatable = True
     main = 1
 
-    def __init__(self, name: str, reference: Any) -> None:
+    def __init__(self, name: str, reference: Callable[..., Any]) -> None:
         super().__init__(name, reference, Floating("floating", name))
         self.kinds, self.optional = {"target": dtypes.int64}, {"weight"}
 
@@ -323,7 +323,7 @@ class ClassLossBackward(Operator):
         launch_cross_entropy_backward(call.outs, call.arrays, call.compute, call.metadata)
 
 
-def _cross_entropy_backward(grad, x, target, weight, total, lse, *, ignore_index, reduction, label_smoothing):
+def _cross_entropy_backward(grad: Tensor, x, target, weight, total, lse, *, ignore_index, reduction, label_smoothing):
     """The gradient of cross_entropy's scores."""
     safe, share = picked(target, weight, ignore_index, x.dtype)
     rows, classes = x.shape
@@ -349,7 +349,7 @@ def _(draw):
         yield inputs, {**metadata, "label_smoothing": 0.0 if weight is None else 0.25}
 
 
-def _nll_loss(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
+def _nll_loss(x: np.ndarray, target: np.ndarray, weight=None, *, ignore_index: int = -100, reduction: str = "mean"):
     """The negative of the target class's value in each row of log-probabilities."""
     safe, share = picked(target, weight, ignore_index, x.dtype)
     losses = np.where(target == ignore_index, 0, -x[np.arange(len(x)), safe] * share)
@@ -361,7 +361,7 @@ nll_loss = ClassLoss("nll_loss", _nll_loss, "nll_loss_out_frame", ("out", "total
 nll_loss.autocasts(cpu="float32", cuda="float32")
 
 
-def _nll_rows(x, target, weight, *, ignore_index, reduction, dtype):
+def _nll_rows(x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, *, ignore_index: int, reduction, dtype):
     weight = weight if weight is None else weight.astype(dtype)
     safe, share = picked(target, weight, ignore_index, dtype)
     return np.where(target == ignore_index, 0, -x[np.arange(len(x)), safe].astype(dtype) * share), share
@@ -377,7 +377,7 @@ def _(draw):
 
 
 @nll_loss.gradient
-def _(grad, x_shape, target, weight, total, ignore_index, reduction, needs):
+def _(grad: Tensor, x_shape: tuple[int, ...], target: Tensor, weight, total: Tensor, ignore_index, reduction, needs):
     change = -_row_gradient(grad, total, reduction)
     if weight is not None:
         change = change * weight

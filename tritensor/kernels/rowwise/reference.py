@@ -62,7 +62,7 @@ def row_step(cols: int) -> int:
     return max(1, PIECE // max(1, cols))
 
 
-def block(part: ndarray, dtype: np.dtype, new: Any = np.empty) -> ndarray:
+def block(part: ndarray, dtype: np.dtype, new: object = np.empty) -> ndarray:
     """A piece of an operand, contiguous and of the compute dtype: itself, or a copy."""
     return part if part.dtype == dtype and part.flags.c_contiguous else converted(part, dtype, new)
 
@@ -87,7 +87,7 @@ def along(run: Callable[..., None], arrays: Sequence[ndarray], dim: int, dtype: 
         width = x.shape[-1]
         flat, whole = [each.reshape(-1, width) for each in arrays], out.reshape(-1, width)
 
-        def rows(start: int, stop: int, new: Any) -> None:
+        def rows(start: int, stop: int, new: object) -> None:
             part = whole[start:stop]
             computed = place_for(part, dtype, new)
             run(*[block(each[start:stop], dtype, new) for each in flat], computed, 1)
@@ -223,7 +223,7 @@ def rms_norm_rows(x: ndarray, weight: ndarray | None, *, eps: float, dtype: np.d
     return out, rstd
 
 
-def _factor(squares: ndarray, count: Any, eps: float, out: ndarray) -> ndarray:
+def _factor(squares: ndarray, count: object, eps: float, out: ndarray) -> ndarray:
     """1 / sqrt(squares / count + eps) into `out`, returned as a column."""
     squares = squares / count
     np.divide(1, np.sqrt(squares + squares.dtype.type(eps)), out=out)
@@ -235,7 +235,7 @@ def norm_backward(
     x: ndarray,
     centre: ndarray | None,
     rstd: ndarray,
-    low: Any,
+    low: np.ndarray | None,
     weight: ndarray | None,
     dtype: np.dtype,
     result: np.dtype,

@@ -50,7 +50,7 @@ class RMSNorm(RowNorm):
         )
 
 
-def _rms_norm(x, weight=None, *, eps):
+def _rms_norm(x, weight=None, *, eps: float):
     """Rows divided by the root of their mean square, then scaled by column."""
     squares = np.square(x).mean(1, keepdims=True) if x.shape[1] else np.zeros((len(x), 1), x.dtype)
     rstd = 1 / np.sqrt(squares + x.dtype.type(eps))
@@ -93,7 +93,7 @@ FORWARD = RowBodies(_normalised, _square_sum, add_sums, _factors, late=True)
 
 
 @rms_norm.gradient
-def _(grad, x, weight, rstd, eps, needs):
+def _(grad: Tensor, x: Tensor, weight: Tensor | None, rstd: Tensor, eps: float, needs: tuple[bool, ...]):
     if recording.enabled:
         return _composed_gradient(grad, x, weight, eps, needs)
     return rms_norm_backward(grad, x, rstd, weight)
@@ -141,7 +141,7 @@ class RMSNormBackward(RowNormBackward):
             reduce_arrays(COLUMNS, call.outs[1:], rows, (0,), call.compute, "rms_norm_columns")
 
 
-def _rms_norm_backward(grad, x, rstd, weight=None):
+def _rms_norm_backward(grad: Tensor, x, rstd, weight=None):
     """The gradients of rms_norm's input and weight."""
     normal = x * rstd[:, None]
     scaled = grad if weight is None else grad * weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class Triangular(Operator):
     repeatable = True
     holomorphic = False
 
-    def __init__(self, name: str, rule: Rule, reference: Any = None) -> None:
+    def __init__(self, name: str, rule: Rule, reference: Callable[..., Any] | None = None) -> None:
         super().__init__(name, reference or _substituted, rule)
         self.samples(_samples)
 
@@ -76,13 +76,13 @@ def _turned(x: DeviceArray) -> DeviceArray:
     return x.transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _cholesky_solved(A, B, *, upper=False):
+def _cholesky_solved(A, B, *, upper: bool = False):
     """X of (A @ A^H) @ X = B, with `upper` of (A^H @ A) @ X = B, from one triangle of A."""
     lower = A.conj().mT if upper else A
     return _substituted(lower.conj().mT, _substituted(lower, B), upper=True)
 
 
-def _substituted(A, B, *, upper=False, left=True, unitriangular=False):
+def _substituted(A, B, *, upper: bool = False, left: bool = True, unitriangular: bool = False):
     """X of A @ X = B (X @ A = B unless `left`), where one triangle of A is read, with `unitriangular` without its
     diagonal, which is taken for ones."""
     if not left:

@@ -209,19 +209,19 @@ class Convolution(Operator):
 # ---- the three sums ------------------------------------------------------------------------------------------------
 
 
-def _convolution(input, weight, bias=None, *, stride, padding, dilation, groups, size, activation=None):
+def _convolution(input, weight, bias=None, *, stride, padding, dilation, groups: int, size, activation=None):
     """The convolution (cross-correlation) of an input with kernels, and the bias of each channel added."""
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
     return convolution.computed((input, weight, bias), input.dtype, activation, **geometry)
 
 
-def _convolution_transposed(input, weight, bias=None, *, stride, padding, dilation, groups, size, activation=None):
+def _convolution_transposed(input, weight, bias=None, *, stride, padding, dilation, groups: int, size, activation=None):
     """The sums of a kernel multiplied by each element of the input, at its place, and the bias of each channel."""
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
     return convolution_transposed.computed((input, weight, bias), input.dtype, activation, **geometry)
 
 
-def _convolution_weight(input, result, *, stride, padding, dilation, groups, size):
+def _convolution_weight(input, result, *, stride, padding, dilation, groups: int, size):
     """The sums of the products of all results and what each element of the kernel lies on for them."""
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
     return convolution_weight.computed((input, result), input.dtype, **geometry)
@@ -256,11 +256,11 @@ convolution_weight = Convolution("convolution_weight", _convolution_weight, _wei
 # ---- gradients: the other two sums ---------------------------------------------------------------------------------
 
 
-def _over_places(grad: Any) -> Any:
+def _over_places(grad: Tensor) -> Any:
     return sum(grad, dim=(0, *range(2, grad.ndim)))
 
 
-def _by(operator: Convolution, grad: Any, other: Any, shape: Shape, *geometry: Any) -> Any:
+def _by(operator: Convolution, grad: Tensor, other: Tensor, shape: Shape, *geometry: Any) -> Any:
     """The gradient that another sum computes, with sizes from its shape."""
     names = ("stride", "padding", "dilation", "groups")
     return operator(grad, other, **dict(zip(names, geometry, strict=True)), size=shape[2:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -226,7 +226,7 @@ def _is_pointwise(out: DeviceArray, x: DeviceArray, weight: DeviceArray, several
 
 
 def _launched_product(
-    out: DeviceArray, x: DeviceArray, weight: DeviceArray, bias: DeviceArray | None, body: Any
+    out: DeviceArray, x: DeviceArray, weight: DeviceArray, bias: DeviceArray | None, body: Callable[..., Any]
 ) -> bool:
     """Multiply matrices as they lie: False if the places of an image are no dimension."""
     try:

@@ -31,7 +31,7 @@ ndarray = np.ndarray
 _NAMES = ("kernel", "stride", "padding", "dilation")
 
 
-def windows_across(extents: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[Windows]:
+def windows_across(extents: Any, kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any) -> list[Windows]:
     """All windows along each dimension."""
     size = [
         (extent + 2 * pad - gap * (length - 1) - 1) // step + 1
@@ -57,7 +57,7 @@ def _column_shape(shape: tuple[int, ...], windows: list[Windows]) -> tuple[int, 
     return (*shape[:-3], shape[-3] * positions, count)
 
 
-def _im2col(x, *, kernel, stride, padding, dilation):
+def _im2col(x: np.ndarray, *, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation):
     """The windows of pictures as columns; zeros where they go beyond the pictures."""
     windows = windows_across(x.shape[-2:], kernel, stride, padding, dilation)
     out = np.zeros(_column_shape(x.shape, windows), x.dtype)
@@ -66,7 +66,7 @@ def _im2col(x, *, kernel, stride, padding, dilation):
     return out
 
 
-def _col2im(columns, *, extents, kernel, stride, padding, dilation):
+def _col2im(columns: np.ndarray, *, extents: tuple[int, ...], kernel: tuple[int, ...], stride, padding, dilation):
     """Pictures of the size `extents`, each element the sum of what stands for it in the columns."""
     windows = windows_across(extents, kernel, stride, padding, dilation)
     shape = (*columns.shape[:-2], columns.shape[-2] // prod(kernel), *extents)
@@ -208,10 +208,10 @@ im2col.linear = col2im.linear = "first"
 
 
 @im2col.gradient
-def _(grad, x_shape, kernel, stride, padding, dilation):
+def _(grad, x_shape: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...], padding, dilation):
     return col2im(grad, extents=x_shape[-2:], kernel=kernel, stride=stride, padding=padding, dilation=dilation)
 
 
 @col2im.gradient
-def _(grad, kernel, stride, padding, dilation):
+def _(grad, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]):
     return im2col(grad, kernel=kernel, stride=stride, padding=padding, dilation=dilation)

@@ -82,7 +82,7 @@ class Spread(Operator):
             yield [draw(places.shape), places], {"extents": shape[-len(size) :], **metadata}
 
 
-def _keeps(size: Any, kernel: Any) -> bool:
+def _keeps(size: tuple[int, ...], kernel: tuple[int, ...]) -> bool:
     """True if the results are laid out as the input is: PyTorch has no such kernels for the others."""
     return len(size) == 2 or bool(kernel)
 
@@ -110,19 +110,19 @@ def _strides(x: DeviceArray, shape: tuple[int, ...], keeps: bool) -> tuple[Any, 
 # ---- the largest ----------------------------------------------------------------------------------------------------
 
 
-def _max_pool(x, *, size, kernel=(), stride=(), padding=(), dilation=()):
+def _max_pool(x, *, size: tuple[int, ...], kernel: tuple[int, ...] = (), stride=(), padding=(), dilation=()):
     """The largest element of each window."""
     windows = windows_of(x.shape[-len(size) :], size, kernel, stride, padding, dilation)
     return largest(x, windows, False, _keeps(size, kernel))[0]
 
 
-def _max_pool_with_indices(x, *, size, kernel=(), stride=(), padding=(), dilation=()):
+def _max_pool_with_indices(x, *, size: tuple[int, ...], kernel=(), stride=(), padding=(), dilation=()):
     """The largest element of each window, and its place among the elements of its plane."""
     windows = windows_of(x.shape[-len(size) :], size, kernel, stride, padding, dilation)
     return largest(x, windows, True, _keeps(size, kernel))
 
 
-def _max_pool_backward(grad, indices, *, extents, kernel=(), stride=(), padding=(), dilation=()):
+def _max_pool_backward(grad, indices, *, extents: tuple[int, ...], kernel=(), stride=(), padding=(), dilation=()):
     """Zeros, with the gradient of each window added at its place."""
     return spread_largest(grad, indices, extents)
 
@@ -145,7 +145,7 @@ max_pool_backward.kinds = {"indices": dtypes.int64}
 
 
 @max_pool_with_indices.gradient
-def _(grad, x_shape, indices, size, kernel, stride, padding, dilation):
+def _(grad: Tensor, x_shape: tuple[int, ...], indices: Tensor, size, kernel, stride, padding, dilation):
     extents = x_shape[-len(size) :]
     return max_pool_backward(
         grad, indices, extents=extents, kernel=kernel, stride=stride, padding=padding, dilation=dilation

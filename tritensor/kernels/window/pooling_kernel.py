@@ -197,12 +197,7 @@ def launch_spread(call: Call) -> None:
 
 
 def launch_windows(
-    kernel: Any,
-    call: Call,
-    windows: list[Windows],
-    channels: int,
-    arguments: tuple[Any, ...],
-    most: Any,
+    kernel: Any, call: Call, windows: list[Windows], channels: int, arguments: tuple[Any, ...], most: Any
 ) -> None:
     """Launch one of the kernels, unless its result is empty.
 
@@ -241,7 +236,7 @@ def launch_windows(
     )
 
 
-def _three(extents: Any, size: Any, metadata: dict[str, Any]) -> list[Windows]:
+def _three(extents: tuple[int, ...], size: tuple[int, ...], metadata: dict[str, Any]) -> list[Windows]:
     """The windows along three dimensions."""
     found = windows_of(
         extents, size, metadata["kernel"], metadata["stride"], metadata["padding"], metadata.get("dilation")

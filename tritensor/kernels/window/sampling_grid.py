@@ -95,7 +95,7 @@ def sample_places(x, places, weights):
     return out
 
 
-def spread_places(grad, places, weights, *, size):
+def spread_places(grad: np.ndarray, places: np.ndarray, weights: np.ndarray, *, size: int):
     """The sums of grad, (N, C, P), times weights, (N, K, P), at places (N, K, P) of `size`: (N, C, size)."""
     out = np.empty((*grad.shape[:2], size), grad.dtype)
 
@@ -111,7 +111,7 @@ def spread_places(grad, places, weights, *, size):
     return out
 
 
-def compare_places(x, places, grad):
+def compare_places(x: np.ndarray, places: np.ndarray, grad: np.ndarray):
     """The products of x, (N, C, S), at places (N, K, P), and grad, (N, C, P), summed over C: (N, K, P)."""
     out = np.zeros(places.shape, x.dtype)
 
@@ -143,7 +143,7 @@ compare_places.gradients(
 )
 
 
-def _samples(operator: Any) -> Callable[[Any], Iterator[tuple[Any, ...]]]:
+def _samples(operator: Operator) -> Callable[[Any], Iterator[tuple[Any, ...]]]:
     def calls(draw: Any) -> Iterator[tuple[Any, ...]]:
         for batch, channels, size, taps, points in (
             (2, 2, 5, 3, 4),

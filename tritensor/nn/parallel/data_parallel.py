@@ -27,7 +27,7 @@ def _warn_imbalance(ids: Sequence[int]) -> None:
             warn(
                 f"There is an imbalance between your GPUs. You may want to exclude GPU {weak} which has less than 75% "
                 f"of the memory or cores of GPU {strong}. You can do so by setting the device_ids argument to "
-                "DataParallel, or by setting the CUDA_VISIBLE_DEVICES environment variable.",
+                "DataParallel, or by setting the CUDA_VISIBLE_DEVICES environment variable."
             )
             return
 
@@ -126,9 +126,9 @@ class DataParallel(Module):
 
 def data_parallel(
     module: Module,
-    inputs: Any,
+    inputs: object,
     device_ids: Sequence[Any] | None = None,
-    output_device: Any = None,
+    output_device: object = None,
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:

@@ -193,7 +193,7 @@ def _broadcast(tensors: Sequence[Tensor], group: dist.ProcessGroup, limit: int) 
                 start += x.numel()
 
 
-def _moved(value: Any, device: places.device) -> Any:
+def _moved(value: object, device: places.device) -> Any:
     """The tensors in nested tuples, lists and dicts on a device; other values unchanged."""
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)

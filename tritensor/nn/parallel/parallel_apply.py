@@ -119,7 +119,7 @@ class _Call:
         return f"in replica {self.position} on device {self.device}"
 
 
-def _first_tensor(value: Any) -> Tensor | None:
+def _first_tensor(value: object) -> Tensor | None:
     if isinstance(value, Tensor):
         return value
     entries = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()

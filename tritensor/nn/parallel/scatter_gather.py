@@ -73,7 +73,7 @@ class Gather(Function):
 # ---- scatter ------------------------------------------------------------------------------------------------------
 
 
-def _is_namedtuple(value: Any) -> bool:
+def _is_namedtuple(value: object) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
@@ -107,7 +107,7 @@ def _parts(value: Any, targets: Sequence[places.device], dim: int) -> int:
     return next(iter(counts), len(targets))
 
 
-def _spread(value: Any, targets: Sequence[places.device], dim: int) -> Any:
+def _spread(value: object, targets: Sequence[places.device], dim: int) -> Any:
     """One value per target: a part of a tensor, a copy of a container, the object itself otherwise."""
     if isinstance(value, Tensor):
         dim = layout.normalize_dim(dim, value.ndim)
@@ -124,7 +124,7 @@ def _spread(value: Any, targets: Sequence[places.device], dim: int) -> Any:
     return [value] * len(targets)
 
 
-def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
+def scatter(inputs: object, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     """Split tensors along `dim` into one part per device; copy the containers that hold them, share all other objects.
 
     The parts are equal but for the last, which may be smaller; when there are fewer rows than devices, the last devices
@@ -214,7 +214,7 @@ def _join_tensors(tensors: list[Any], target: places.device, dim: int) -> Tensor
     if dim == 0 and all(isinstance(x, Tensor) and x.ndim == 0 for x in tensors):
         warn(
             "Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze "
-            "and return a vector.",
+            "and return a vector."
         )
         tensors = [x.reshape(1) for x in tensors]
     return Gather.apply(target, layout.normalize_dim(dim, tensors[0].ndim), *tensors)

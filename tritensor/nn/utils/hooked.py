@@ -19,7 +19,7 @@ class Computed:
         """The value for this call."""
         raise NotImplementedError
 
-    def __call__(self, module: Module, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: object) -> None:
         """Compute the value anew."""
         setattr(module, self._tensor_name, self.compute(module))
 

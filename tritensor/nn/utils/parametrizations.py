@@ -219,7 +219,7 @@ class _Orthogonal(Module):
             A = X - X.mT.conj()
             Q = (_exponential(A) if self.orthogonal_map == "matrix_exp" else _cayley(A))[..., :columns]
         if "base" in self._buffers:
-            Q = self.base @ Q
+            Q = self.base @ Q  # type: ignore[operator]
         return Q.mT if transposed else Q
 
     @no_grad()

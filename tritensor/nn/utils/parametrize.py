@@ -55,7 +55,7 @@ def _replace(original: Tensor, value: Tensor) -> None:
     original.data = value.detach()
 
 
-def _check_alike(found: Any, wanted: Tensor, what: str, name: str) -> None:
+def _check_alike(found: Tensor, wanted: Tensor, what: str, name: str) -> None:
     """Raise unless `found` is a tensor of the dtype and shape of `wanted`."""
     require(isinstance(found, Tensor), ValueError, "{} must return a tensor. Got {}.", what, type(found).__name__)
     for each in ("dtype", "shape"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -58,7 +58,7 @@ class PackedSequence(_Fields):
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def _changed(self, data: Tensor, change: Any) -> Self:
+    def _changed(self, data: Tensor, change: Callable[..., Any]) -> Self:
         indices = [each if each is None else change(each) for each in self[2:]]
         return self if data is self.data else type(self)(data, self.batch_sizes, *indices)
 

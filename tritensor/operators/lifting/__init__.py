@@ -31,7 +31,7 @@ def apply(operator: Any, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> A
     return results[0] if len(results) == 1 else results
 
 
-def like(made: Tensor, data: Any) -> Tensor:
+def like(made: Tensor, data: object) -> Tensor:
     """A new tensor in the levels of an array's values, with elements of its own for each sample that these are of."""
     path = []
     while isinstance(data, Lifted):

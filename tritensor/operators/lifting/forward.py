@@ -143,5 +143,5 @@ def _transposed_twice(
     return [None if seed is None else next(found) for seed in seeds]
 
 
-def _tuple(result: Any) -> tuple[Any, ...]:
+def _tuple(result: tuple[Tensor, ...] | Tensor) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)

@@ -17,7 +17,7 @@ def copied(rate: Any) -> Any:
     return rate.clone() if isinstance(rate, Tensor) else rate
 
 
-def set_rate(group: dict[str, Any], rate: Any) -> None:
+def set_rate(group: dict[str, Any], rate: object) -> None:
     """Set a group's rate; a tensor keeps its memory, where a captured step reads it."""
     if isinstance(group["lr"], Tensor):
         with no_grad():
@@ -66,7 +66,7 @@ def together(groups: Sequence[Any], values: Sequence[Any]) -> Iterable[tuple[Any
     return zip(groups, values, strict=True)
 
 
-def check_optimizer(value: Any) -> None:
+def check_optimizer(value: object) -> None:
     """Raise TypeError for what is no optimizer."""
     require(isinstance(value, Optimizer), TypeError, "{} is not an Optimizer", type(value).__name__)
 

@@ -16,7 +16,7 @@ class _Combined(LRScheduler):
 
     _schedulers: Sequence[LRScheduler]
 
-    def _check(self, schedulers: Sequence[LRScheduler], optimizer: Any) -> None:
+    def _check(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer) -> None:
         name = type(self).__name__
         for position, each in enumerate(schedulers):
             if not hasattr(each, "optimizer"):

@@ -79,7 +79,7 @@ class _WithMomentum(LRScheduler):
                 self._set_momentum(group, high)
                 group["max_momentum"], group["base_momentum"] = high, low
 
-    def _set_momentum(self, group: dict[str, Any], value: Any) -> None:
+    def _set_momentum(self, group: dict[str, Any], value: float) -> None:
         if self.use_beta1:
             group["betas"] = (value, *group["betas"][1:])
         else:
@@ -255,7 +255,7 @@ class OneCycleLR(_WithMomentum):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         super().__init__(optimizer, last_epoch)
 
-    def _between(self, start: Any, end: Any, share: float) -> Any:
+    def _between(self, start: float, end: float, share: float) -> Any:
         if self._anneal_func_type == "cos":
             return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
         return (end - start) * share + start

@@ -164,10 +164,10 @@ class Builder(interpreter.InterpreterBuilder):
 
     # memory: the trailing arguments (cache hints) differ between versions and have no effect here
 
-    def create_load(self, ptr: Any, *hints: Any) -> Any:
+    def create_load(self, ptr: interpreter.TensorHandle, *hints: Any) -> Any:
         return self.create_masked_load(ptr, None, None)
 
-    def create_store(self, ptr: Any, val: Any, *hints: Any) -> Any:
+    def create_store(self, ptr: interpreter.TensorHandle, val: interpreter.TensorHandle, *hints: Any) -> Any:
         return self.create_masked_store(ptr, val, None)
 
     def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *hints: Any, **more: Any) -> Any:
@@ -190,23 +190,23 @@ class Builder(interpreter.InterpreterBuilder):
             data = data.view(np.uint16)
         return memory.store(ptrs.data, data, active)
 
-    def _active(self, ptrs: Any, mask: Any, verb: str) -> np.ndarray:
+    def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
         flags = None if mask is None else mask.data
         if self.guard is not None:
             self.guard.check(ptrs, flags, verb, self.grid_idx)
         return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)
 
-    def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
+    def create_atomic_cas(self, ptr: object, *rest: Any) -> Any:
         self._active(ptr, None, "updates")
         return super().create_atomic_cas(ptr, *rest)
 
-    def create_atomic_rmw(self, rmwOp: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
+    def create_atomic_rmw(self, rmwOp: object, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
         active = self._active(ptr, mask, "updates")
         if val.data.dtype == BFLOAT16:
             return self._add_halves(ptr, val, active)
         return super().create_atomic_rmw(rmwOp, ptr, val, TensorHandle(np.array(active), tl.int1), *rest)
 
-    def _add_halves(self, ptr: Any, val: Any, active: np.ndarray) -> Any:
+    def _add_halves(self, ptr: interpreter.TensorHandle, val: interpreter.TensorHandle, active: np.ndarray) -> Any:
         """Atomic addition, the only bfloat16 atomic in Triton; programs run one after another, so a loop is atomic."""
         data = np.broadcast_to(val.data, ptr.data.shape)
         before = np.zeros(ptr.data.shape, data.dtype)
@@ -217,7 +217,7 @@ class Builder(interpreter.InterpreterBuilder):
             self.create_masked_store(one, TensorHandle(old + data[where], tl.bfloat16), None)
         return TensorHandle(before, tl.bfloat16)
 
-    def create_addptr(self, ptr: Any, offset: Any) -> Any:
+    def create_addptr(self, ptr: interpreter.TensorHandle, offset: interpreter.TensorHandle) -> Any:
         width = max(1, ptr.get_element_ty().primitive_bitwidth // 8)
         return TensorHandle(ptr.data + np.uint64(width) * offset.data.astype(np.uint64), ptr.dtype, ptr.attr)
 
@@ -229,7 +229,7 @@ class Builder(interpreter.InterpreterBuilder):
     create_bitcast = _keeps_argument("create_bitcast")
     create_ptr_to_int = create_bitcast
 
-    def create_int_to_ptr(self, value: Any, type: Any) -> Any:
+    def create_int_to_ptr(self, value: interpreter.TensorHandle, type: object) -> Any:
         result = self.create_bitcast(value, type)
         if self.guard is not None and "argument" not in result.attr and value.data.size == 1:
             position = self.guard.reached.get(int(value.data.item()))
@@ -239,49 +239,49 @@ class Builder(interpreter.InterpreterBuilder):
 
     # tensor descriptors: a tile is a block of pointers into the descriptor's array, masked by its shape
 
-    def create_descriptor_load(self, desc: Any, indices: Any, *hints: Any) -> Any:
+    def create_descriptor_load(self, desc: interpreter.TensorDescHandle, indices: object, *hints: Any) -> Any:
         pointers, mask = self._tile(desc, indices)
         return self.create_masked_load(pointers, mask, None)
 
-    def create_descriptor_store(self, desc: Any, value: Any, indices: Any) -> Any:
+    def create_descriptor_store(self, desc: interpreter.TensorDescHandle, value: object, indices: object) -> Any:
         pointers, mask = self._tile(desc, indices)
         return self.create_masked_store(pointers, value, mask)
 
     @staticmethod
-    def _tile(desc: Any, indices: Any) -> tuple[Any, Any]:
+    def _tile(desc: interpreter.TensorDescHandle, indices: object) -> tuple[Any, Any]:
         pointers, mask = desc.materialize_pointers(indices)
         return TensorHandle(pointers.data, pointers.dtype, desc.base.attr), mask
 
     # casts
 
-    def cast_impl(self, src: Any, dst_type: Any) -> Any:
+    def cast_impl(self, src: interpreter.TensorHandle, dst_type: Any) -> Any:
         return TensorHandle(src.data.astype(numpy_dtype(dst_type)), dst_type.scalar)
 
     create_si_to_fp = create_ui_to_fp = create_fp_to_si = create_fp_to_ui = cast_impl
     create_fp_ext = create_fp_trunc = cast_impl
 
-    def create_int_cast(self, src: Any, dst_type: Any, is_signed: bool) -> Any:
+    def create_int_cast(self, src: interpreter.TensorHandle, dst_type: object, is_signed: bool) -> Any:
         return self.cast_impl(src, dst_type)
 
     # arithmetic
 
-    def binary_op(self, lhs: Any, rhs: Any, op: Any) -> Any:
+    def binary_op(self, lhs: interpreter.TensorHandle, rhs: interpreter.TensorHandle, op: Callable[..., Any]) -> Any:
         if lhs.data.dtype == np.bool_ and rhs.data.dtype == np.bool_:
             # one-bit integers wrap around on a device (True + True is False), where NumPy saturates
             wide = op(lhs.data.astype(np.int8), rhs.data.astype(np.int8))
             return TensorHandle((wide & 1).astype(np.bool_), lhs.dtype.scalar)
         return super().binary_op(lhs, rhs, op)
 
-    def create_minnumf(self, lhs: Any, rhs: Any) -> Any:
+    def create_minnumf(self, lhs: interpreter.TensorHandle, rhs: interpreter.TensorHandle) -> Any:
         return self.binary_op(lhs, rhs, np.fmin)
 
-    def create_maxnumf(self, lhs: Any, rhs: Any) -> Any:
+    def create_maxnumf(self, lhs: interpreter.TensorHandle, rhs: interpreter.TensorHandle) -> Any:
         return self.binary_op(lhs, rhs, np.fmax)
 
-    def create_rsqrt(self, arg: Any) -> Any:
+    def create_rsqrt(self, arg: interpreter.TensorHandle) -> Any:
         return TensorHandle((1 / np.sqrt(arg.data)).astype(arg.data.dtype), arg.dtype.scalar)
 
-    def create_umulhi(self, lhs: Any, rhs: Any) -> Any:
+    def create_umulhi(self, lhs: interpreter.TensorHandle, rhs: interpreter.TensorHandle) -> Any:
         """The upper half of an unsigned product, on whole arrays: Philox computes twenty of them for each number."""
         dtype = lhs.data.dtype
         half = dtype.itemsize * 4  # bits
@@ -296,12 +296,12 @@ class Builder(interpreter.InterpreterBuilder):
             high = x1 * y1 + (middle >> shift) + (x0 * y1 + (middle & mask) >> shift)
         return TensorHandle(high.astype(unsigned).view(dtype), lhs.dtype.scalar)
 
-    def create_dot(self, a: Any, b: Any, d: Any, *rest: Any) -> Any:
+    def create_dot(self, a: interpreter.TensorHandle, b: interpreter.TensorHandle, d: object, *rest: Any) -> Any:
         if a.dtype.scalar == tl.bfloat16:
             a, b = (TensorHandle(side.data.astype(np.float32), tl.float32) for side in (a, b))
         return super().create_dot(a, b, d, *rest)
 
-    def create_assert(self, condition: Any, message: str, *rest: Any) -> None:
+    def create_assert(self, condition: interpreter.TensorHandle, message: str, *rest: Any) -> None:
         if not np.all(condition.data):
             where = f"program {self.grid_idx}: {_values_where_false(condition.data, message)}"
             raise DeviceError(

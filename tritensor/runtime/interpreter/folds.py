@@ -41,7 +41,7 @@ def _combined(
     ]
 
 
-def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **compiler: Any) -> Any:
+def reduce(input: object, axis: int, combine_fn: Callable[..., Any], keep_dims: bool = False, **compiler: Any) -> Any:
     """Fold blocks of any number of values along one axis, or along all when `axis` is None."""
     inputs = input if isinstance(input, (tuple, list)) else (input,)
     axis, keep_dims = tl.core._unwrap_if_constexpr(axis), tl.core._unwrap_if_constexpr(keep_dims)
@@ -67,7 +67,7 @@ def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **com
     return blocks if isinstance(input, (tuple, list)) else blocks[0]
 
 
-def associative_scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **compiler: Any) -> Any:
+def associative_scan(input: Any, axis: int, combine_fn: Any, reverse: bool = False, **compiler: Any) -> Any:
     """Running folds along one axis, from the end when `reverse`."""
     inputs = input if isinstance(input, (tuple, list)) else (input,)
     axis, reverse = tl.core._unwrap_if_constexpr(axis), tl.core._unwrap_if_constexpr(reverse)

@@ -159,7 +159,7 @@ def _span(value: Any, label: str) -> Span:
     return Span(low, high, address, value.itemsize, text)
 
 
-def _typed_argument(value: Any) -> Any:
+def _typed_argument(value: object) -> Any:
     """The value that the kernel receives: a pointer, a typed number, or a tuple of these."""
     if isinstance(value, tuple):
         return tuple(map(_typed_argument, value))
@@ -181,7 +181,7 @@ def _dtype(entry: dtypes.dtype) -> Any:
     return tl.str_to_ty(entry.triton, None)
 
 
-def _resolve(value: Any) -> Any:
+def _resolve(value: object) -> Any:
     """The value of a global name or a constant in a kernel that is interpreted."""
     if isinstance(value, (DeviceFunction, Kernel)):
         return _interpreted(value)
@@ -196,7 +196,7 @@ def _resolve(value: Any) -> Any:
     return value
 
 
-def _typed(value: Any) -> Any:
+def _typed(value: object) -> Any:
     if type(value) is tuple:
         return tuple(map(_typed, value))
     return value if isinstance(value, tl.core.tensor_descriptor_base) else semantic.to_tensor(value, False)
@@ -242,7 +242,7 @@ def _truth(value: Any) -> bool:
     return bool(data.item()) if data.size == 1 else True
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: object) -> Any:
     if isinstance(value, tl.tensor) and value.handle.data.size != 1:
         raise KernelError("a condition in a kernel must be one value, not a block: write tl.where in place of `if`")
     return value
@@ -294,7 +294,7 @@ class _Swaps:
     def __init__(self) -> None:
         self.entries: dict[tuple[int, str], tuple[Any, str, Any, Any]] = {}
 
-    def set_attr(self, owner: Any, name: str, new: Any) -> None:
+    def set_attr(self, owner: object, name: str, new: object) -> None:
         self.entries[id(owner), name] = (owner, name, new, vars(owner).get(name, _ABSENT))
 
 
@@ -320,7 +320,7 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
     return list(swaps.entries.values())
 
 
-def _computing(member: Any, is_method: bool) -> Any:
+def _computing(member: Callable[..., Any], is_method: bool) -> Any:
     """A function of Triton's language that computes with `builder.Builder` when called outside of the compiler."""
     if not is_method:
         return partial(member, _semantic=semantic)

@@ -41,7 +41,7 @@ def _rebuild_sequence(example: Sequence[Any], entries: list[Any]) -> Any:
         return entries
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, (str, bytes))
 
 
@@ -50,7 +50,7 @@ def _is_objects(array: np.ndarray[Any, Any]) -> bool:
     return array.dtype.kind in "OSUaV"
 
 
-def default_convert(data: Any) -> Any:
+def default_convert(data: object) -> Any:
     """NumPy arrays and scalars in `data`, however nested, as tensors; everything else as it is.
 
     >>> import numpy as np
@@ -74,29 +74,29 @@ def default_convert(data: Any) -> Any:
     return data
 
 
-def _collate_tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _collate_tensors(batch: list[Tensor] | tuple[Tensor, ...], *, collate_fn_map: object = None) -> Tensor:
     return stack(list(batch), 0)
 
 
-def _collate_arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _collate_arrays(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
     if _is_objects(batch[0]):
         raise TypeError(_REFUSED.format(batch[0].dtype))
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def _collate_scalars(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _collate_scalars(batch: Sequence[Any], *, collate_fn_map: dict[Any, Any] | None = None) -> Tensor:
     return as_tensor(np.asarray(batch))
 
 
-def _collate_floats(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _collate_floats(batch: tuple[float, ...], *, collate_fn_map: dict[Any, Any] | None = None) -> Tensor:
     return tensor(list(batch), dtype=float64)
 
 
-def _collate_integers(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _collate_integers(batch: Sequence[Any], *, collate_fn_map: dict[Any, Any] | None = None) -> Tensor:
     return tensor(list(batch))
 
 
-def _collate_text(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _collate_text(batch: Sequence[Any], *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
     return batch
 
 
@@ -145,7 +145,7 @@ def collate(batch: Any, *, collate_fn_map: dict[type | tuple[type, ...], Callabl
     raise TypeError(_REFUSED.format(type(first)))
 
 
-def default_collate(batch: Any) -> Any:
+def default_collate(batch: Sequence[Any]) -> Any:
     """The batch of a list of examples: tensors are stacked, numbers become a tensor, text stays a list.
 
     >>> default_collate([(1, 2.5), (3, 4.5)])
@@ -158,7 +158,7 @@ def default_collate(batch: Any) -> Any:
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
-def map_leaves(data: Any, change: Callable[[Any], Any]) -> Any:
+def map_leaves(data: object, change: Callable[[Any], Any]) -> Any:
     """`data` with `change` applied to everything in it that is not a container; containers keep their types.
 
     >>> map_leaves({"a": (1, [2, "text"])}, lambda leaf: leaf * 2)

@@ -43,7 +43,7 @@ _GRACE = 5.0  # seconds that workers have to finish what they are doing before t
 _WATCH = 0.5  # seconds between two looks for the parent
 
 
-def context_of(method: Any) -> Any:
+def context_of(method: object) -> Any:
     """The multiprocessing context: a start method's, fork where None is given on Linux, else spawn."""
     if method is None:
         method = "fork" if sys.platform == "linux" else "spawn"
@@ -53,7 +53,7 @@ def context_of(method: Any) -> Any:
 # ---- the worker -----------------------------------------------------------------------------------------------
 
 
-def _run(socket: Any, info: WorkerInfo, startup: Startup) -> None:
+def _run(socket: object, info: WorkerInfo, startup: Startup) -> None:
     """Runs a worker process until the other end of its socket is closed."""
     try:
         _work(socket, info, startup)
@@ -63,7 +63,7 @@ def _run(socket: Any, info: WorkerInfo, startup: Startup) -> None:
         _tell(socket, Outcome(info.id, -1, error=error), _LOST)
 
 
-def _work(socket: Any, info: WorkerInfo, startup: Startup) -> None:
+def _work(socket: object, info: WorkerInfo, startup: Startup) -> None:
     # Ctrl-C goes to all processes of a terminal; the one that iterates ends the others. A handler, and not SIG_IGN,
     # which programs that the dataset starts would inherit.
     signal.signal(signal.SIGINT, lambda *_: None)
@@ -85,7 +85,7 @@ def _work(socket: Any, info: WorkerInfo, startup: Startup) -> None:
         _answer(socket, arena, work.outcome(*given))
 
 
-def _answer(socket: Any, arena: Arena, outcome: Outcome) -> None:
+def _answer(socket: object, arena: Arena, outcome: Outcome) -> None:
     if outcome.value is END:
         send(socket, Message(outcome.ticket, _END))
     elif outcome.error is not None:
@@ -99,7 +99,7 @@ def _answer(socket: Any, arena: Arena, outcome: Outcome) -> None:
             _tell(socket, replace(outcome, error=error), _ERROR)
 
 
-def _tell(socket: Any, outcome: Outcome, kind: int) -> None:
+def _tell(socket: object, outcome: Outcome, kind: int) -> None:
     """Send an error, in the message itself: there may be no memory to share, and no descriptor for it."""
     error = outcome.error
     name = type(error).__name__

@@ -41,7 +41,7 @@ _REMOVE: int | None = getattr(mmap, "MADV_REMOVE", None)
 class _Pickler(pickle.Pickler):
     """Pickles tensors and arrays of any strides so that their bytes go out of band."""
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Any:
         if isinstance(value, Tensor) and value._node is not None:
             raise AutogradError(
                 "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
@@ -96,7 +96,7 @@ class Packed:
             whole[start : start + len(buffer)] = np.frombuffer(buffer, np.uint8)
 
 
-def pack(value: Any) -> Packed:
+def pack(value: object) -> Packed:
     """A value ready to be written to shared memory.
 
     Raises:

@@ -257,7 +257,7 @@ class QMNIST(MNIST):
         return f"Split: {self.what}"
 
 
-def _choice(value: Any, name: str, choices: dict[str, Any]) -> str:
+def _choice(value: object, name: str, choices: dict[str, Any]) -> str:
     if not isinstance(value, str):
         raise ValueError(f"Expected type str for argument {name}, but got type {type(value)}.")
     if value not in choices:

@@ -65,7 +65,7 @@ class StandardTransform:
         self.transform = transform
         self.target_transform = target_transform
 
-    def __call__(self, input: Any, target: Any) -> tuple[Any, Any]:
+    def __call__(self, input: object, target: object) -> tuple[Any, Any]:
         """Picture and target, each changed by its transform."""
         input = input if self.transform is None else self.transform(input)
         return input, target if self.target_transform is None else self.target_transform(target)

@@ -39,7 +39,7 @@ def _parts(height: int, width: int, scale: Sequence[float], ratio: Sequence[floa
         yield round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
 
 
-def _check_sequence(value: Any, name: str, *sizes: int) -> None:
+def _check_sequence(value: object, name: str, *sizes: int) -> None:
     if not isinstance(value, Sequence) or len(value) not in sizes:
         kind = ValueError if isinstance(value, Sequence) else TypeError
         raise kind(f"{name} should be a sequence of length {' or '.join(map(str, sizes))}.")
@@ -62,7 +62,7 @@ def _check_ranges(scale: Any, ratio: Any) -> None:
         warn("Scale and ratio should be of kind (min, max)")
 
 
-def _fill(fill: Any) -> Any:
+def _fill(fill: tuple[int, ...] | int) -> Any:
     if not isinstance(fill, (Sequence, numbers.Number, type(None))):
         raise TypeError("Fill should be either a sequence or a number.")
     return 0 if fill is None else fill
@@ -74,7 +74,7 @@ class RandomApply(Compose):
 
     p: float = 0.5
 
-    def _changed(self, img: Any) -> Any:
+    def _changed(self, img: object) -> Any:
         return super()._changed(img) if rand(1).item() <= self.p else img
 
 
@@ -85,7 +85,7 @@ class RandomHorizontalFlip(Transform):
     function = staticmethod(F.hflip)
     p: float = 0.5
 
-    def _changed(self, img: Any) -> Any:
+    def _changed(self, img: object) -> Any:
         return self.function(img) if rand(1).item() < self.p else img
 
 
@@ -123,7 +123,7 @@ class RandomCrop(Transform):
             return 0, 0, h, w
         return _below(h - height + 1), _below(w - width + 1), height, width
 
-    def _changed(self, img: Any) -> Any:
+    def _changed(self, img: object) -> Any:
         size: Any = self.size
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
@@ -168,7 +168,7 @@ class RandomResizedCrop(Transform):
             w = round(height * max(ratio))
         return (height - h) // 2, (width - w) // 2, h, w
 
-    def _changed(self, img: Any) -> Any:
+    def _changed(self, img: object) -> Any:
         part = self.get_params(img, self.scale, self.ratio)
         return F.resized_crop(img, *part, self.size, self.interpolation, self.antialias)
 
@@ -201,7 +201,7 @@ class RandomRotation(Transform):
         """Draw an angle."""
         return _uniform(degrees[0], degrees[1])
 
-    def _changed(self, img: Any) -> Any:
+    def _changed(self, img: object) -> Any:
         angle = self.get_params(self.degrees)
         return F.rotate(img, angle, self.interpolation, self.expand, self.center, self.fill)
 
@@ -252,7 +252,7 @@ class RandomAffine(Transform):
         y = _uniform(shears[2], shears[3]) if shears is not None and len(shears) == 4 else 0.0
         return angle, moved, scale, (x, y)
 
-    def _changed(self, img: Any) -> Any:
+    def _changed(self, img: object) -> Any:
         drawn = self.get_params(self.degrees, self.translate, self.scale, self.shear, F.get_image_size(img))
         return F.affine(img, *drawn, self.interpolation, self.fill, self.center)
 
@@ -278,7 +278,7 @@ class ColorJitter(Transform):
         ranges = (brightness, contrast, saturation, hue)
         return randperm(4), *(None if part is None else _uniform(*part) for part in ranges)
 
-    def _changed(self, img: Any) -> Any:
+    def _changed(self, img: object) -> Any:
         order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
         changes = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
         for which in order.tolist():
@@ -287,7 +287,7 @@ class ColorJitter(Transform):
         return img
 
 
-def _jitter(value: Any, name: str, center: float = 1.0, bound: tuple[float, float] = (0, math.inf)) -> Range:
+def _jitter(value: object, name: str, center: float = 1.0, bound: tuple[float, float] = (0, math.inf)) -> Range:
     """The range of a factor; None if it is `center` alone, which changes nothing."""
     if isinstance(value, numbers.Real):
         if value < 0:
