@@ -217,7 +217,7 @@ def _batch_norm(
     running_mean: Tensor | None,
     running_var: Tensor | None,
     training: bool,
-    momentum: float,
+    momentum: Any,
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Tensor:

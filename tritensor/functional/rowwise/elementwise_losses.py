@@ -207,7 +207,7 @@ def poisson_nll_loss(
     target: Tensor,
     log_input: bool = True,
     full: bool = False,
-    size_average: bool | None = None,
+    size_average: Any = None,
     eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Tensor:
