@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def compile(
-    model: object = None,
+    model: Any = None,
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
@@ -33,7 +33,7 @@ def compile(
     return model if model is not None else lambda decorated: decorated
 
 
-def disable(fn: object = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """The function itself; without one, a decorator that returns what it decorates."""
     return fn if fn is not None else lambda decorated: decorated
 

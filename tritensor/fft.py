@@ -106,7 +106,7 @@ def _some(call: str, dims: list[int]) -> None:
 # ---- of any dimensions; `forward` tells a transform from its inverse -------------------------------------------------
 
 
-def _of_complex(call: str, forward: bool, input: Tensor, s: tuple[int, ...], dim: object, norm: str | None) -> Tensor:
+def _of_complex(call: str, forward: bool, input: Tensor, s: tuple[int, ...], dim: Any, norm: str | None) -> Tensor:
     real = isinstance(input, Tensor) and not input.is_complex() and call in ("fft", "ifft")
     x = _promoted(call, input, not real)
     dims, sizes = _places(call, x, s, dim)

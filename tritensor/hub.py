@@ -60,7 +60,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
 def load_state_dict_from_url(
     url: str,
     model_dir: str | None = None,
-    map_location: object = None,
+    map_location: Any = None,
     progress: bool = True,
     check_hash: bool = False,
     file_name: str | None = None,

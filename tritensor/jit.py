@@ -19,12 +19,12 @@ def _as_it_is(name: str, function: T) -> T:
     return function
 
 
-def script(obj: T, optimize: None = None, example_inputs: object = None) -> T:
+def script(obj: T, optimize: None = None, example_inputs: Any = None) -> T:
     """The module or function itself."""
     return _as_it_is("script", obj)
 
 
-def trace(func: T, example_inputs: object = None, optimize: None = None, check_trace: bool = True, **options: Any) -> T:
+def trace(func: T, example_inputs: Any = None, optimize: None = None, check_trace: bool = True, **options: Any) -> T:
     """The module or function itself; its control flow is not frozen as in PyTorch's trace."""
     return _as_it_is("trace", func)
 
@@ -44,13 +44,13 @@ def unused(fn: T) -> T:
     return fn
 
 
-def ignore(drop: object = False, **kwargs: Any) -> Any:
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """The function itself, or a decorator that returns what it decorates."""
     found: Callable[..., Any] | Any = disable(drop) if callable(drop) else disable()
     return found
 
 
-def annotate(the_type: object, the_value: T) -> T:
+def annotate(the_type: Any, the_value: T) -> T:
     """The value."""
     return the_value
 

@@ -106,19 +106,19 @@ def _promoted(kind: dtypes.dtype) -> dtypes.dtype:
 
 
 @_reduction
-def amax(x: object, dims: object, keepdim: bool, kind: object) -> Any:
+def amax(x: object, dims: Any, keepdim: bool, kind: object) -> Any:
     """The largest element."""
     return functional.amax(x, dims, keepdim).to(kind)
 
 
 @_reduction
-def amin(x: object, dims: object, keepdim: bool, kind: object) -> Any:
+def amin(x: object, dims: Any, keepdim: bool, kind: object) -> Any:
     """The smallest element."""
     return functional.amin(x, dims, keepdim).to(kind)
 
 
 @_reduction
-def logsumexp(x: object, dims: object, keepdim: bool, kind: object) -> Any:
+def logsumexp(x: object, dims: Any, keepdim: bool, kind: object) -> Any:
     """The logarithm of the sum of exponentials."""
     return functional.logsumexp(x, dims, keepdim).to(kind)
 
@@ -167,7 +167,7 @@ def sum(
 
 
 def prod(
-    input: Tensor, dim: object = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
+    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The product of the elements where `mask` holds; of integers in int64 unless a `dtype` is given."""
     x = _filled("prod", input, mask).to(dtypes.of_argument(dtype) or _promoted(input.dtype))
@@ -198,7 +198,7 @@ def _count(input: Tensor, dim: int, keepdim: bool, mask: Tensor) -> Any:
 
 
 def mean(
-    input: Tensor, dim: object = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
+    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype = None, mask: Tensor | None = None
 ) -> Tensor:
     """The mean of the elements where `mask` holds; NaN where there is none.
 
@@ -272,7 +272,7 @@ def logaddexp(
 
 def var(
     input: Tensor,
-    dim: object = None,
+    dim: Any = None,
     unbiased: bool | None = None,
     *,
     correction: float | None = None,
@@ -297,7 +297,7 @@ def var(
 
 def std(
     input: Tensor,
-    dim: object = None,
+    dim: Any = None,
     unbiased: bool | None = None,
     *,
     correction: float | None = None,

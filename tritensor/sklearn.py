@@ -104,7 +104,7 @@ class _NeuralNet(BaseEstimator):
     ) -> None:
         self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
-    def fit(self, X: object, y: object, sample_weight: object = None) -> Any:
+    def fit(self, X: Any, y: object, sample_weight: Any = None) -> Any:
         """Train for at most `max_epochs` passes, with `warm_start=True` from the weights of the fit before.
 
         Args:
@@ -362,7 +362,7 @@ class NeuralNetRegressor(RegressorMixin, _NeuralNet):
         """One pass over some samples, with the weights and the optimizer's state of the calls before."""
         return self._fit(X, y, sample_weight, hasattr(self, "module_"), True)
 
-    def _targets(self, y: np.ndarray, first: bool, classes: object) -> np.ndarray:
+    def _targets(self, y: np.ndarray, first: bool, classes: Any) -> np.ndarray:
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         if first:
@@ -371,7 +371,7 @@ class NeuralNetRegressor(RegressorMixin, _NeuralNet):
             raise ValueError(explain(f"y has shape {y.shape}, and the first one had {self._outputs} columns"))
         return y.reshape(len(y), self._outputs).astype(np.float64)
 
-    def _scored(self, outputs: Tensor, y: np.ndarray, weights: object = None) -> float:
+    def _scored(self, outputs: Tensor, y: np.ndarray, weights: Any = None) -> float:
         return float(r2_score(y, outputs.numpy(), sample_weight=weights))
 
     def predict(self, X: Any) -> np.ndarray:

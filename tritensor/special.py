@@ -23,7 +23,7 @@ _SHARED = """digamma erf erfc erfinv exp2 expm1 i0 log1p log_softmax logit logsu
     expit=sigmoid gammainc=igamma gammaincc=igammac gammaln=lgamma multigammaln=mvlgamma psi=digamma"""
 
 
-def _polynomial(name: str, operator: object, kind: str, **numbers: float) -> None:
+def _polynomial(name: str, operator: Any, kind: str, **numbers: float) -> None:
     def made(x: Tensor | float, n: Tensor | int) -> Tensor:
         return operator(x, n, **numbers)
 
@@ -53,7 +53,7 @@ _polynomial(
 _polynomial("legendre_polynomial_p", orthogonal, "Legendre's polynomial", growth=2.0, divided=1.0)
 
 
-def _without_gradient(name: str, function: object) -> None:
+def _without_gradient(name: str, function: Any) -> None:
     def made(input: Tensor) -> Tensor:
         return function(input.detach())
 

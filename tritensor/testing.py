@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,8 @@ def checked(enabled: bool = True) -> AbstractContextManager[None]:
 
 
 def assert_close(
-    actual: object,
-    expected: object,
+    actual: Any,
+    expected: Any,
     *,
     rtol: float | None = None,
     atol: float | None = None,

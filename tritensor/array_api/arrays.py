@@ -18,7 +18,7 @@ class Array(Tensor):
     __module__ = "tritensor.array_api"
 
 
-def kept(found: object, args: Iterable[Any]) -> Any:
+def kept(found: Any, args: Iterable[Any]) -> Any:
     """The results of a function of `args`, as arrays where an argument is one, or none is a tensor."""
     tensors = []
     for value in args:

@@ -56,7 +56,7 @@ zeros_like(x, /, *, dtype=None, device=None)
 """
 
 
-def _numbers(found: object) -> Any:
+def _numbers(found: Any) -> Any:
     """Nested sequences with their 0-dim tensors as Python's numbers."""
     if isinstance(found, (list, tuple)):
         return [_numbers(each) for each in found]
@@ -94,7 +94,7 @@ def _eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, **made: Any) -> 
     return found
 
 
-def _reshape(x: Tensor, shape: object, *, copy: bool | None = None) -> Tensor:
+def _reshape(x: Tensor, shape: Any, *, copy: bool | None = None) -> Tensor:
     found = x.reshape(shape)
     return _checked("reshape", found, found.data_ptr() == x.data_ptr(), copy)
 

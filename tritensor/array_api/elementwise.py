@@ -60,7 +60,7 @@ def _remainder(x1: Tensor, x2: Tensor) -> Tensor:
     return functional.where(found == 0, functional.copysign(found, x2), found)
 
 
-def _clip(x: Tensor, min: int | None = None, max: object = None) -> Tensor:
+def _clip(x: Tensor, min: int | None = None, max: Any = None) -> Tensor:
     """x with the elements below `min` and above `max` replaced by these, in the dtype of x."""
     found = x
     for bound, nearer in ((min, functional.maximum), (max, functional.minimum)):

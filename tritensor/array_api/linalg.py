@@ -52,7 +52,7 @@ def _vecdot(x1: Tensor, x2: Tensor, *, axis: int = -1) -> Tensor:
     return (functional.conj_physical(x1) * x2).sum(axis, dtype=x1.dtype)
 
 
-def _vector_norm(x: Tensor, *, axis: object = None, keepdims: bool = False, ord: object = 2) -> Tensor:
+def _vector_norm(x: Tensor, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     if axis != ():
         return linalg.vector_norm(x, ord, axis, keepdims)
     return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()

@@ -17,7 +17,7 @@ from .tape import propagate
 _stack: Any = None
 
 
-def joins_by(stack: object) -> None:
+def joins_by(stack: Any) -> None:
     """Set the function that stacks tensors, which is above this room."""
     global _stack
     _stack = stack
@@ -64,8 +64,8 @@ def _as_tuple(value: object) -> tuple[Any, ...]:
 
 
 def backward(
-    tensors: object,
-    grad_tensors: object = None,
+    tensors: Any,
+    grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     inputs: object = None,
@@ -130,9 +130,9 @@ def _rows(outputs: Sequence[Any], gradients: Sequence[Any]) -> list[list[Any]]:
 
 
 def grad(
-    outputs: object,
+    outputs: Any,
     inputs: object,
-    grad_outputs: object = None,
+    grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,

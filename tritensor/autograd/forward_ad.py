@@ -88,7 +88,7 @@ def joined(tensor: Any, tangent: Any, level: Level) -> Any:
     return enter_dual(tensor, tangent, level)
 
 
-def make_dual(tensor: object, tangent: object, *, level: int | None = None) -> Any:
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """The dual tensor of a value and the direction in which to differentiate.
 
     >>> import tritensor as torch
@@ -108,7 +108,7 @@ def make_dual(tensor: object, tangent: object, *, level: int | None = None) -> A
     return joined(tensor, tangent, _current.level)
 
 
-def unpack_dual(tensor: object, *, level: int | None = None) -> UnpackedDualTensor:
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """The value and the tangent; both can be differentiated by `backward` with respect to what the dual was made of."""
     if _current.level is None or (level or 0) < 0:
         return UnpackedDualTensor(tensor, None)

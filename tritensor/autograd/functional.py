@@ -66,7 +66,7 @@ class _Run:
             if each is None or not each.requires_grad:
                 raise AutogradError(words.format(position))
 
-    def direction(self, v: object, beside: Sequence[Any], several: bool, words: str) -> Sequence[Any] | None:
+    def direction(self, v: Any, beside: Sequence[Any], several: bool, words: str) -> Sequence[Any] | None:
         """The vectors, of the shapes of `beside`; None for the only number of one tensor."""
         if v is None:
             if len(beside) != 1 or beside[0].numel() != 1:
@@ -133,7 +133,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return run.result(run.outputs, run.several_out), run.result(found, run.several_out)
 
 
-def _transposed(run: _Run, outputs: Sequence[Any], v: object) -> list[Any]:
+def _transposed(run: _Run, outputs: Sequence[Any], v: Any) -> list[Any]:
     """The derivative of outputs along `v`: that of their gradients, which are linear in `seeds`, by these."""
     seeds = [x.detach().new_zeros(x.shape).requires_grad_() for x in outputs]
     first = run.gradients(outputs, run.inputs, seeds, True)
@@ -165,7 +165,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return run.result(run.outputs, False), run.result(_transposed(run, slopes, v), run.several)
 
 
-def _slopes(call: str, func: object, inputs: object, v: Any, create: bool, strict: bool) -> tuple[_Run, list[Any], Any]:
+def _slopes(call: str, func: Any, inputs: object, v: Any, create: bool, strict: bool) -> tuple[_Run, list[Any], Any]:
     run = _Run(call, func, inputs, create, strict, scalar=True)
     v = run.direction(v, run.inputs, run.several, "the input to the user-provided function is")
     slopes = run.gradients(run.outputs, run.inputs, None, True)

@@ -74,7 +74,7 @@ class AccumulateGrad(GraphNode):
 _alive: WeakValueDictionary[int, GraphNode] = WeakValueDictionary()
 
 
-def shown(owner: object) -> GraphNode:
+def shown(owner: Any) -> GraphNode:
     """The object for a node of the tape, or for a leaf tensor."""
     found = _alive.get(id(owner))  # an object here keeps its owner alive, so the id is still the owner's
     if found is None:

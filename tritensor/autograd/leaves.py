@@ -22,7 +22,7 @@ from ..types.formats import contiguous_format
 wrap: Any = None
 
 
-def as_tensors(gradient: object) -> Any:
+def as_tensors(gradient: Any) -> Any:
     """A gradient as a tensor; for a node with several outputs, a list of tensors."""
     if type(gradient) is ndarray:
         return wrap(gradient)
@@ -31,7 +31,7 @@ def as_tensors(gradient: object) -> Any:
     return gradient
 
 
-def sum_of(total: object, part: object) -> Any:
+def sum_of(total: Any, part: Any) -> Any:
     """The sum of two contributions: an array if both are arrays, otherwise a tensor."""
     if type(total) is type(part) is ndarray and total.shape == part.shape and total.dtype is part.dtype:
         try:
@@ -41,7 +41,7 @@ def sum_of(total: object, part: object) -> Any:
     return as_tensors(total) + as_tensors(part)
 
 
-def add_to_leaf(entry: list[Any], gradient: object) -> None:
+def add_to_leaf(entry: list[Any], gradient: Any) -> None:
     """Add a contribution to a leaf's entry: the sum, whether the sum may be changed in place, and waiting small arrays.
 
     A parameter that is used many times gets many small contributions. They are summed 32 at a time, in the order of

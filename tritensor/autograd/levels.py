@@ -80,7 +80,7 @@ def lifted_to(level: Level, x: Tensor) -> Tensor:
     return enter(x, level, False) if level.size is not None else enter_dual(x, None, level)
 
 
-def _levels(array: object) -> set[Level]:
+def _levels(array: Any) -> set[Level]:
     """All levels that an array is in."""
     if not isinstance(array, Lifted):
         return set()
@@ -124,12 +124,12 @@ def below(x: object) -> Any:
     return leaves.wrap(x._data.array) if hasattr(x, "_data") else x
 
 
-def _over(array: object, level: Level) -> bool:
+def _over(array: Any, level: Level) -> bool:
     """True if an array is of a later level."""
     return isinstance(array, Lifted) and array.level.number > level.number
 
 
-def _moved(array: object, source: int, target: int) -> Any:
+def _moved(array: Any, source: int, target: int) -> Any:
     with no_grad():
         return leaves.wrap(array).movedim(source, target)._data
 
@@ -251,7 +251,7 @@ def tangent_of(x: Tensor, level: Level, zeros: bool = False) -> Tensor | None:
     return _crossed(_beside(x, found, level), (x, lambda grad: enter_dual(grad, None, level)))
 
 
-def _beside(x: Tensor, part: object, level: Level) -> Any:
+def _beside(x: Tensor, part: Any, level: Level) -> Any:
     """A part of `x` in all levels that `x` is in but this one, so that its gradient is one of each sample, too."""
     if not (x._needs and recording.enabled):
         return part

@@ -158,7 +158,7 @@ class Node:
 
 
 def record(
-    backward: object,
+    backward: Any,
     next: tuple[Any, ...],
     saved: tuple[Any, ...] = (),
     versions: tuple[Any, ...] | None = None,
@@ -416,7 +416,7 @@ def _finish_completed(
 
 
 def _deliver(
-    edge: object, gradient: object, pending: dict[Any, Any], leaves: dict[Any, list[Any]], heap: list[tuple[int, Node]]
+    edge: Any, gradient: Any, pending: dict[Any, Any], leaves: dict[Any, list[Any]], heap: list[tuple[int, Node]]
 ) -> None:
     """Add a contribution to the gradient of a leaf, of a node, or of one output of a node."""
     if edge.__class__ is Node:
@@ -485,6 +485,6 @@ def _leading_to(roots: Sequence[tuple[Any, Any]], targets: dict[Any, int]) -> se
     return {node for node, does in leads.items() if does}
 
 
-def _owner(edge: object) -> Any:
+def _owner(edge: Any) -> Any:
     """The node or leaf that an edge belongs to."""
     return edge.node if edge.__class__ is Slot else edge

@@ -19,7 +19,7 @@ def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
     return autocast_mode.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
-def custom_bwd(bwd: object) -> Any:
+def custom_bwd(bwd: Any) -> Any:
     """`torch.amp.custom_bwd(device_type="cuda")`."""
     deprecated("cuda", "custom_bwd")
     return autocast_mode.custom_bwd(bwd, device_type="cuda")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ..drivers import DeviceProperties, Stream, active, count, require
 from ..drivers import ledger as _ledger
@@ -115,7 +116,7 @@ def is_bf16_supported() -> bool:
     return get_device_capability() >= (8, 0)
 
 
-def can_device_access_peer(device: Device, peer_device: object) -> bool:
+def can_device_access_peer(device: Device, peer_device: Any) -> bool:
     """True if a device can read another's memory directly; copies between the two then skip the host.
 
     >>> import tritensor.cuda

@@ -38,7 +38,7 @@ def _check_rank(name: str, rank: int, group: ProcessGroup) -> None:
         raise RangeError(f"{name}={rank!r} is no rank of this job, which has ranks 0 to {group.size - 1}")
 
 
-def _check_list(operator: str, name: str, tensors: object, like: Tensor, group: ProcessGroup) -> None:
+def _check_list(operator: str, name: str, tensors: Any, like: Tensor, group: ProcessGroup) -> None:
     """One tensor per process, each of the shape and dtype of `like`."""
     if not isinstance(tensors, (list, tuple)):
         raise ArgumentError(

@@ -104,7 +104,7 @@ class ProcessGroup:
         work.wait()
         return None
 
-    def _running_with(self, operation: object) -> Any:
+    def _running_with(self, operation: Any) -> Any:
         self._running = [each for each in self._running if not each.done()]
         self._running.append(operation)
         return operation

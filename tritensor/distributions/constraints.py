@@ -171,7 +171,7 @@ class MixtureSameFamilyConstraint(Constraint):
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
-def is_dependent(constraint: object) -> bool:
+def is_dependent(constraint: Any) -> bool:
     """True if a constraint is not known from the class alone."""
     return isinstance(constraint, (_Dependent, property))
 

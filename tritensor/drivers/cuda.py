@@ -355,7 +355,7 @@ class CudaDriver(CudaKernels):
         self._call("cuGraphLaunch", graph, queue.handle)
         self.launched.append("a graph's replay")
 
-    def destroy_graph(self, graph: object) -> None:
+    def destroy_graph(self, graph: Any) -> None:
         self._call("cuGraphExecDestroy", graph)
 
     # -- errors

@@ -21,7 +21,7 @@ entered: list[Any] = []
 
 
 @contextmanager
-def use(driver: object) -> Iterator[None]:
+def use(driver: Any) -> Iterator[None]:
     """Use a driver's devices as the CUDA devices in a block of code; other threads and tasks keep theirs."""
     before = current_index()
     used.set((*used.get(), driver))

@@ -57,11 +57,11 @@ class LaunchRequest(Protocol):
 
     grid: tuple[int, int, int]
 
-    def compiled(self, driver: object, stream: object) -> tuple[Any, list[Any]]:
+    def compiled(self, driver: Any, stream: Any) -> tuple[Any, list[Any]]:
         """The loaded program, compiled first if the driver does not hold it, and the values to launch it with."""
 
     def interpreted(
-        self, stream: object, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
+        self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
     ) -> Callable[[], None]:
         """The launch as a function on host memory.
 

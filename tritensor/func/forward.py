@@ -38,7 +38,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     return _jvp(func, primals, tangents, None, strict, has_aux)
 
 
-def _jvp(func: Callable[..., Any], primals: object, tangents: object, argnums: Any, strict: bool, has_aux: bool) -> Any:
+def _jvp(func: Callable[..., Any], primals: Any, tangents: Any, argnums: Any, strict: bool, has_aux: bool) -> Any:
     if not isinstance(primals, tuple):
         raise AutogradError(f"{_WORDS}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     moving = primals if argnums is None else chosen(primals, argnums)
@@ -80,7 +80,7 @@ def _jvp(func: Callable[..., Any], primals: object, tangents: object, argnums: A
 
 
 def jacfwd(
-    func: Callable[..., Any], argnums: object = 0, has_aux: bool = False, *, randomness: str = "error"
+    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
     """The function that returns the Jacobian of `func` by forward mode: a run for each element of the arguments.
 
@@ -128,7 +128,7 @@ def _by_input(columns: Tensor, inputs: list[Any], spec: Spec) -> Any:
     return unflatten(found, spec)
 
 
-def hessian(func: Callable[..., Any], argnums: object = 0) -> Callable[..., Any]:
+def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
     """The function that returns the second derivatives of `func`: `jacfwd(jacrev(func))`.
 
     >>> import tritensor as torch

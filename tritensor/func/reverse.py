@@ -55,7 +55,7 @@ def replaced(args: Sequence[Any], argnums: Any, new: Any) -> list[Any]:
     return found
 
 
-def split_aux(call: str, output: object) -> tuple[Any, Any]:
+def split_aux(call: str, output: Any) -> tuple[Any, Any]:
     """The output and what a function returns beside it.
 
     Raises:
@@ -161,7 +161,7 @@ def _reaches_beyond(outputs: Sequence[Any], own: Sequence[Any]) -> bool:
     return False
 
 
-def grad_and_value(func: Callable[..., Any], argnums: object = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that returns the gradient of `func`, and its value; see `grad`."""
     words = "grad_and_value(f)(*args)"
 
@@ -189,7 +189,7 @@ def grad_and_value(func: Callable[..., Any], argnums: object = 0, has_aux: bool 
     return wrapper
 
 
-def grad(func: Callable[..., Any], argnums: object = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that returns the gradient of `func`, whose result is one number.
 
     >>> import tritensor as torch
@@ -281,7 +281,7 @@ def basis(values: Sequence[Any], start: int, count: int) -> list[Any]:
 
 def jacrev(
     func: Callable[..., Any],
-    argnums: object = 0,
+    argnums: Any = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,

@@ -23,8 +23,8 @@ def _name(function: Any) -> str:
 
 def vmap(
     func: Callable[..., Any],
-    in_dims: object = 0,
-    out_dims: object = 0,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
@@ -97,7 +97,7 @@ def _run(
         return _outputs(func, outputs, out_dims, level)
 
 
-def _inputs(func: Callable[..., Any], in_dims: object, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], Spec]:
+def _inputs(func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], Spec]:
     """The dimension of the samples in each leaf of the inputs, the leaves, and the structure."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
@@ -150,7 +150,7 @@ def _batch_size(sizes: list[int]) -> int:
 
 
 def _check_out_dims(out_dims: Any, func: Any) -> None:
-    def check(dim: object) -> None:
+    def check(dim: Any) -> None:
         if dim is not None and not isinstance(dim, int):
             raise ValueError(
                 f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "

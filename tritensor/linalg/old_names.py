@@ -62,7 +62,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_typ
 
 
 @public(method=True, functional=False, autocast={"cpu": "float32"})
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: object = None) -> Any:
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise."""
     if out is not None:
         function: Any = factorizations.lu_factor_ex if get_infos else factorizations.lu_factor

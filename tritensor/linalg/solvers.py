@@ -298,7 +298,7 @@ def _regular_matrices(draw: Any, *shape: int) -> np.ndarray:
     return draw(shape) + np.asarray(4 * np.eye(shape[-1]), draw(()).dtype)
 
 
-def _of_matrices(draw: object) -> Iterator[tuple[Any, ...]]:
+def _of_matrices(draw: Any) -> Iterator[tuple[Any, ...]]:
     for shape in ((3, 3), (5, 1, 2, 2), (0, 0), (0, 2, 2)):
         yield [_regular_matrices(draw, *shape)], {}
 

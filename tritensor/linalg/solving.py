@@ -176,7 +176,7 @@ def _tolerances(A: Tensor, atol: Any, rtol: Any) -> list[Any]:
 
 
 @_listed
-def pinv(A: Tensor, rcond: object = None, hermitian: bool = False, *, atol: object = None, rtol: Any = None) -> Tensor:
+def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
     """The pseudoinverses (Moore and Penrose) of matrices (..., m, n), by their singular values.
 
     Args:

@@ -203,7 +203,7 @@ def _download(driver: AbstractDriver, stream: Stream, host: np.ndarray, address:
 
 
 def _finish_piece(
-    driver: AbstractDriver, host: np.ndarray, start: int, size: int, block: PinnedBlock, mark: object
+    driver: AbstractDriver, host: np.ndarray, start: int, size: int, block: PinnedBlock, mark: Any
 ) -> None:
     driver.mark_synchronize(mark)
     host[start : start + size] = block.bytes[:size]

@@ -64,7 +64,7 @@ def _refuse(first: str, facts: dict[str, Any], *more: str) -> None:
             raise ExchangeError(first, fact, *more)
 
 
-def _plain(address: int, shape: object, steps: object, dtype: np.dtype[Any], locked: bool, keeper: Any) -> np.ndarray:
+def _plain(address: int, shape: Any, steps: Any, dtype: np.dtype[Any], locked: bool, keeper: Any) -> np.ndarray:
     """An array of NumPy's over an address, its strides in bytes; of uint16 in place of bfloat16."""
     kind = "<u2" if dtype.kind == "V" else dtype.str
     facts = {"data": (address, locked), "shape": shape, "strides": steps, "typestr": kind, "version": 3}
@@ -94,7 +94,7 @@ def capsule_of(array: Any, versioned: bool, copied: bool) -> Any:
     return capsule
 
 
-def taken(capsule: object) -> tuple[Any, bool, bool]:
+def taken(capsule: Any) -> tuple[Any, bool, bool]:
     """The array in a capsule, which is consumed; whether it must not be written, and whether it was copied for this."""
     first, flags = "from_dlpack(): cannot take the memory of the capsule", 0
     name = (type(capsule) is Capsule and _name_of(capsule)) or b""

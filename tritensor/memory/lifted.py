@@ -57,7 +57,7 @@ def opened(level: Level) -> Iterator[None]:
         open_levels.stack.remove(level)
 
 
-def device_of(array: object) -> devices.device:
+def device_of(array: Any) -> devices.device:
     """The device of any array."""
     return array.device if array.__class__ is DeviceArray or isinstance(array, Lifted) else devices.cpu
 

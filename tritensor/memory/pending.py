@@ -86,7 +86,7 @@ class PendingArray:
         """True if `wait` would return at once."""
         return all(self._driver.mark_done(mark) for mark in self._marks.values())
 
-    def also(self, stream: Stream, mark: object) -> None:
+    def also(self, stream: Stream, mark: Any) -> None:
         """Add the mark of another copy that reads the memory."""
         self._marks[stream] = mark
 

@@ -83,7 +83,7 @@ def copy_with_storage(data: Any, memo: dict[Any, Any]) -> Any:
     return np.ndarray(data.shape, data.dtype, flat_bytes(copy), data.ctypes.data - old.ctypes.data, data.strides)
 
 
-def _copy_once(owner: object, copy: Callable[[Any], Any], memo: dict[Any, Any]) -> Any:
+def _copy_once(owner: Any, copy: Callable[[Any], Any], memo: dict[Any, Any]) -> Any:
     """The copy of an array's memory, kept with the owner: another one would get its id if it were deleted."""
     key = "storage", id(owner)
     if key not in memo:

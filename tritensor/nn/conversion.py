@@ -37,7 +37,7 @@ def parse(
     return device if device is None else resolve(device), dtype, flags[0] if flags else non_blocking, memory_format
 
 
-def converter(device: Device, dtype: Dtype, non_blocking: bool = False, memory_format: object = None) -> Change:
+def converter(device: Device, dtype: Dtype, non_blocking: bool = False, memory_format: Any = None) -> Change:
     """The function that converts one tensor; integers and booleans are moved and keep their dtype.
 
     Only tensors of four and five dimensions get the memory format.

@@ -14,7 +14,7 @@ from ..utils.hooks import RemovableHandle
 
 
 def register(
-    table: OrderedDict[int, Any], hook: object, prepend: bool = False, also: Sequence[OrderedDict[int, Any]] = ()
+    table: OrderedDict[int, Any], hook: Any, prepend: bool = False, also: Sequence[OrderedDict[int, Any]] = ()
 ) -> RemovableHandle:
     """Put a hook into a table, before the others with `prepend`, and its options into `also`."""
     handle = RemovableHandle(table, also)

@@ -38,7 +38,7 @@ _GAINS = {
 }
 
 
-def calculate_gain(nonlinearity: str, param: object = None) -> float:
+def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     """The factor by which the standard deviation of weights grows for the nonlinearity that follows them.
 
     >>> calculate_gain("leaky_relu", 0.0) == calculate_gain("relu")
@@ -63,7 +63,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 
 @no_grad()
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: object = None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from the normal distribution."""
     return tensor.normal_(mean, std, generator=generator)
 
@@ -119,7 +119,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 @no_grad()
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: object = None
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Draw from the normal distribution cut off at `a` and `b`: values outside are drawn again."""
     if mean < a - 2 * std or mean > b + 2 * std:
@@ -174,7 +174,7 @@ def _fan(tensor: Tensor, mode: str) -> int:
     return _fans(tensor)[mode.lower() == "fan_out"]
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: object = None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Draw uniformly with the variance gain^2 * 2 / (fan_in + fan_out), by Glorot and Bengio (2010).
 
     Raises:
@@ -184,7 +184,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: object = None)
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: object = None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from the normal distribution with the variance of `xavier_uniform_`."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
@@ -198,7 +198,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: object = None
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Draw uniformly with the variance gain^2 / fan, by He et al. (2015).
 
@@ -220,7 +220,7 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: object = None
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Draw from the normal distribution with the variance of `kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
@@ -228,7 +228,7 @@ def kaiming_normal_(
 
 
 @no_grad()
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: object = None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill with a (semi-)orthogonal matrix times `gain`, by Saxe et al. (2013); trailing dimensions count as columns.
 
     The factorisation runs on the host in float64, whatever the tensor's device and dtype.

@@ -241,7 +241,7 @@ class Module(ModuleTree):
         """
         return self._convert(*conversion.parse(args, **kwargs))
 
-    def _convert(self, device: Device, dtype: Dtype, non_blocking: bool, memory_format: object) -> Self:
+    def _convert(self, device: Device, dtype: Dtype, non_blocking: bool, memory_format: Any) -> Self:
         self._apply(conversion.converter(device, dtype, non_blocking, memory_format))
         conversion.warn_unregistered(self, device, dtype)
         return self

@@ -22,12 +22,12 @@ _living: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _KINDS = {"_parameters": "parameter", "_buffers": "buffer"}
 
 
-def remember(module: object) -> None:
+def remember(module: Any) -> None:
     """Let `parameter_path` find the tensors of `module` until it is deleted."""
     _living[id(module)] = module
 
 
-def parameter_path(tensor: object) -> str | None:
+def parameter_path(tensor: Any) -> str | None:
     """The path of a parameter or buffer from the outermost module that holds it; None if no module does.
 
     >>> from tritensor import nn
@@ -68,7 +68,7 @@ def _is_view(tensor: Tensor, value: Tensor) -> bool:
     return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.may_share_memory(x, y)
 
 
-def _path(module: object, path: str, modules: list[tuple[Any, dict[str, Any]]]) -> str:
+def _path(module: Any, path: str, modules: list[tuple[Any, dict[str, Any]]]) -> str:
     parents: dict[int, tuple[Any, str]] = {}
     for parent, tables in modules:
         for name, child in tables.get("_modules", {}).items():

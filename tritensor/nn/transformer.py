@@ -76,7 +76,7 @@ class _Layer(Module):
             return x + block(norm(x), *arguments)
         return norm(x + block(x, *arguments))
 
-    def _attend(self, number: int, x: Tensor, source: Tensor, mask: object, padding: object, causal: bool) -> Tensor:
+    def _attend(self, number: int, x: Tensor, source: Tensor, mask: Any, padding: Any, causal: bool) -> Tensor:
         attention = getattr(self, self._attentions[number - 1])
         found = attention(
             x, source, source, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=causal
@@ -245,7 +245,7 @@ class TransformerEncoder(_Stack):
         return None if unaligned else padded
 
 
-def _padding_stays(layer: object) -> str:
+def _padding_stays(layer: Any) -> str:
     """Names the first property of a layer for which PyTorch does not set padded positions to zero; empty if none."""
     if not isinstance(layer, TransformerEncoderLayer):
         return " is not a TransformerEncoderLayer"

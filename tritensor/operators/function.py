@@ -245,7 +245,7 @@ class Function:
             )
 
         @staticmethod
-        def vmap(info: object, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
             """Compute all samples of a batch: the outputs and their dimensions of samples. `info` has `batch_size` and
             `randomness`. Without it, or with `generate_vmap_rule`, `forward` runs on samples."""
             raise NotImplementedError(

@@ -227,7 +227,7 @@ def _captured() -> dict[Generator, list[Any]]:
 
 @public(functional=False)
 @contextmanager
-def fork_rng(devices: object = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Restore the states of the default generators after a block (those of all devices, whichever are named)."""
     saved = states()
     try:

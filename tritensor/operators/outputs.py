@@ -80,7 +80,7 @@ def takes_out(rule: Into | Callable[..., Into] = SAME) -> Callable[[Any], Any]:
     """
 
     def declare(function: Callable[..., Any]) -> Any:
-        def call(*args: Any, out: object = None, **named: Any) -> Any:
+        def call(*args: Any, out: Any = None, **named: Any) -> Any:
             try:
                 if out is None:
                     return function(*args, **named) if named else function(*args)
@@ -253,7 +253,7 @@ def _store(rule: Into, target: Tensor, value: Tensor) -> None:
 
 
 @method()
-def resize_(self: Tensor, *sizes: Any, size: object = None, memory_format: Any = formats.contiguous_format) -> Tensor:
+def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = formats.contiguous_format) -> Tensor:
     """Give the tensor another size, in its memory where that is large enough, else in new memory.
 
     Elements are those in memory, in its order; new ones are uninitialised. Another tensor over the memory keeps its

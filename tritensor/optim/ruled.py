@@ -35,7 +35,7 @@ _POSITIONAL: Any = _Parameter.POSITIONAL_OR_KEYWORD
 _BY_NAME: Any = _Parameter.KEYWORD_ONLY
 
 
-def check_rate(lr: object, fits: Callable[[Any], Any], words: str = "Invalid learning rate: {}") -> None:
+def check_rate(lr: Any, fits: Callable[[Any], Any], words: str = "Invalid learning rate: {}") -> None:
     """Raise unless the learning rate is a number, or a tensor of one element, that fits."""
     if isinstance(lr, Tensor):
         if lr.numel() != 1:
@@ -284,7 +284,7 @@ class Ruled(Declared):
         """Those of a parameter's counts that the schedule takes."""
         return tuple([value for value, taken in zip(counts, self._takes, strict=True) if taken])
 
-    def _step_of(self, rule: Update, lr: float, given: object, options: Sequence[float]) -> tuple[Step, list[float]]:
+    def _step_of(self, rule: Update, lr: float, given: Any, options: Sequence[float]) -> tuple[Step, list[float]]:
         """A step with the numbers of the schedule, and what is kept of them."""
         kept, numbers = self._scheduled(self._numbers_of, np.float64(float(lr)), given, options)
         return Step(rule, [float(each) for each in numbers[: len(rule.metadata)]]), kept

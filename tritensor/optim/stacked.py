@@ -67,7 +67,7 @@ class Stacked(Declared):
     def _begun(self, param: Tensor) -> dict[str, Any]:
         raise NotImplementedError
 
-    def _step_stack(self, tag: object, group: dict[str, Any], params: list[Tensor], step: float) -> None:
+    def _step_stack(self, tag: Any, group: dict[str, Any], params: list[Tensor], step: float) -> None:
         raise NotImplementedError
 
     def _change(self, tag: Any, rule: Any, tensors: Sequence[Tensor], by: Tensor, *numbers: Any) -> None:

@@ -59,7 +59,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     tables = Tables()
 
     @no_grad()
-    def ema_update(ema_param_list: list[Tensor], current_param_list: list[Tensor], _: object) -> None:
+    def ema_update(ema_param_list: list[Tensor], current_param_list: list[Tensor], _: Any) -> None:
         _moved(tables, ema_param_list, current_param_list, 1 - decay, decay)
 
     return ema_update
@@ -86,7 +86,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     _check_decay(decay)
 
     @no_grad()
-    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: object) -> Tensor:
+    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         return decay * ema_param + (1 - decay) * current_param
 
     return ema_update

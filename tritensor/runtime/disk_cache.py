@@ -36,7 +36,7 @@ _MAGIC = b"tritensor kernel 1\n"
 
 def path_of(
     kernel: Kernel,
-    signature: object,
+    signature: Any,
     constants: Mapping[str, Any],
     target: Target,
     warps: int,

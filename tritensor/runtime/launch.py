@@ -153,7 +153,7 @@ class Request:
             _check_argument(self.name or self.kernel.__name__, label, value)
 
     def interpreted(
-        self, stream: object, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
+        self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
     ) -> Callable[[], None]:
         """The launch as a function on host memory; `spans` lists live buffers, `memory` returns bytes at an address."""
         interpreter = needs_triton("interpreter.run", self.name or self.kernel.__name__)

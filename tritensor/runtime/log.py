@@ -113,7 +113,7 @@ class _Timer:
         if self.start is None:
             self.start = self.driver.mark(self.queue, timing=True)
 
-    def launched(self, program: object, grid: tuple[int, ...], values: list[int], arguments: object) -> None:
+    def launched(self, program: Any, grid: tuple[int, ...], values: list[int], arguments: Any) -> None:
         self.interpreted()
 
 

@@ -131,7 +131,7 @@ def _bytearray(unpickler: Any, arguments: tuple[Any, ...]) -> bytearray:
     return bytearray(data)
 
 
-def _complex(unpickler: object, arguments: tuple[Any, ...]) -> complex:
+def _complex(unpickler: Any, arguments: tuple[Any, ...]) -> complex:
     if len(arguments) != 2 or any(type(part) is not float for part in arguments):
         raise wrong_arguments("complex", arguments)
     return complex(*arguments)
@@ -148,7 +148,7 @@ def _size(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return Size(arguments[0])
 
 
-def _device(unpickler: object, arguments: tuple[Any, ...]) -> devices.device:
+def _device(unpickler: Any, arguments: tuple[Any, ...]) -> devices.device:
     kinds = tuple(type(argument) for argument in arguments)
     if kinds not in ((str,), (str, int)) or not _is_int64(arguments[-1] if len(arguments) == 2 else 0):
         raise wrong_arguments("torch.device", arguments)
@@ -171,31 +171,31 @@ def _tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return unpickler.builder.tensor(stored)
 
 
-def _is_empty(hooks: object) -> bool:
+def _is_empty(hooks: Any) -> bool:
     """True if a tensor has no hooks, as PyTorch writes it; types are checked first, because the truth of a tensor is an
     operator."""
     return hooks is None or (type(hooks) in (dict, OrderedDict) and not hooks)
 
 
-def _tensor_v1(unpickler: object, arguments: tuple[Any, ...]) -> Any:
+def _tensor_v1(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) != 4:
         raise wrong_arguments("_rebuild_tensor", arguments)
     return _tensor(unpickler, arguments)
 
 
-def _tensor_v2(unpickler: object, arguments: tuple[Any, ...]) -> Any:
+def _tensor_v2(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) not in (6, 7):
         raise wrong_arguments("_rebuild_tensor_v2", arguments)
     return _tensor(unpickler, (*arguments[:6], None, *arguments[6:]))
 
 
-def _tensor_v3(unpickler: object, arguments: tuple[Any, ...]) -> Any:
+def _tensor_v3(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) not in (7, 8) or type(arguments[6]) is not dtypes.dtype:
         raise wrong_arguments("_rebuild_tensor_v3", arguments)
     return _tensor(unpickler, arguments)
 
 
-def _read_metadata(metadata: object) -> tuple[bool, bool]:
+def _read_metadata(metadata: Any) -> tuple[bool, bool]:
     """PyTorch's two lazy bits of a tensor: conjugated, negated."""
     if metadata is None:
         return False, False
@@ -215,7 +215,7 @@ def _parameter(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return made
 
 
-def _from_type(unpickler: object, arguments: tuple[Any, ...]) -> Any:
+def _from_type(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     """`_rebuild_from_type_v2(function, type, arguments, state)`: a tensor on which Python attributes were set."""
     if (
         len(arguments) != 4
@@ -229,7 +229,7 @@ def _from_type(unpickler: object, arguments: tuple[Any, ...]) -> Any:
 
 
 def _not_callable(name: str) -> Global:
-    def build(unpickler: object, arguments: tuple[Any, ...]) -> Any:
+    def build(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
         raise wrong_arguments(name, arguments)
 
     return Global(name, build)

@@ -43,7 +43,7 @@ class StorageHandle:
         return StorageHandle(self._nbytes, check_place(str(devices.device(device))))
 
 
-def restorer(map_location: object) -> Callable[[StorageRecord], devices.device]:
+def restorer(map_location: Any) -> Callable[[StorageRecord], devices.device]:
     """The function from a storage of a file to the device that it is read to.
 
     Args:

@@ -39,7 +39,7 @@ def is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype in EXTENSIONS.values() or (dtype.kind in "?biufcSU" and dtype.subdtype is None)
 
 
-def _dtype(unpickler: object, arguments: tuple[Any, ...]) -> np.dtype[Any]:
+def _dtype(unpickler: Any, arguments: tuple[Any, ...]) -> np.dtype[Any]:
     """`numpy.dtype('f8', False, True)`."""
     if len(arguments) == 3 and isinstance(arguments[0], np.dtype):
         return arguments[0]  # bfloat16, by its type
@@ -55,14 +55,14 @@ def _dtype(unpickler: object, arguments: tuple[Any, ...]) -> np.dtype[Any]:
         raise Malformed(f"the pickle holds a NumPy dtype that does not exist: {error}") from None
 
 
-def _reconstruct(unpickler: object, arguments: tuple[Any, ...]) -> np.ndarray:
+def _reconstruct(unpickler: Any, arguments: tuple[Any, ...]) -> np.ndarray:
     """`_reconstruct(numpy.ndarray, (0,), b'b')`: an empty array whose state comes later."""
     if len(arguments) != 3 or arguments[0] is not NDARRAY:
         raise Malformed("the pickle holds an array of a class other than numpy.ndarray", remedy=PLAIN)
     return np.ndarray((0,), dtype=np.int8)
 
 
-def _scalar(unpickler: object, arguments: tuple[Any, ...]) -> Any:
+def _scalar(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     """`scalar(dtype, bytes)`."""
     if (
         len(arguments) != 2

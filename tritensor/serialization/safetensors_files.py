@@ -45,7 +45,7 @@ METADATA = "__metadata__"  # the key of what is said about the file
 BY_NAME = {entry.name: entry for entry in dtypes.ALL}
 
 
-def is_safetensors_name(f: object) -> bool:
+def is_safetensors_name(f: Any) -> bool:
     """True if `f` is a path whose name ends in `.safetensors`."""
     return isinstance(f, (str, os.PathLike)) and os.fsdecode(f).endswith(".safetensors")
 

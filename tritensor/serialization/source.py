@@ -106,7 +106,7 @@ class _Tail(io.RawIOBase):
 
 
 @contextmanager
-def open_source(f: object) -> Iterator[Source]:
+def open_source(f: Any) -> Iterator[Source]:
     """Open a path, or wrap a readable, seekable file object.
 
     Raises:

@@ -120,7 +120,7 @@ class _StreamBuilder(Builder):
         tensor._builder = self
         return tensor
 
-    def parameter(self, tensor: object, requires_grad: bool) -> Any:
+    def parameter(self, tensor: Any, requires_grad: bool) -> Any:
         return tensor if isinstance(tensor, StreamedTensor) else None
 
     def read(self, stored: StoredTensor) -> np.ndarray:

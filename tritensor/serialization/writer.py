@@ -69,7 +69,7 @@ def save(obj: Any, f: Any) -> None:
         _write(stream, _folder_name(os.fspath(f)), data, pickler.storages)
 
 
-def _write(stream: object, folder: str, data: bytes, storages: list[SavedStorage]) -> None:
+def _write(stream: Any, folder: str, data: bytes, storages: list[SavedStorage]) -> None:
     archive = ArchiveWriter(stream, folder)
     archive.write_record("data.pkl", len(data), [data])
     archive.write_text(".format_version", "1")

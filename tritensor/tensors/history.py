@@ -243,7 +243,7 @@ class History:
         self._retains = _Keeper(self)
         self.register_hook(self._retains)
 
-    def _replace_node(self, node: object) -> None:
+    def _replace_node(self, node: Any) -> None:
         """Take the node of a change in place, of which `retain_grad` keeps the gradient from now on."""
         if self._retains and node is not self._node:
             if self._node is not None:
@@ -311,7 +311,7 @@ class History:
         self._needs = True
 
 
-def follow(chain: list[tuple[Any, tuple[Any, ...]]], tensor: object) -> Any:
+def follow(chain: list[tuple[Any, tuple[Any, ...]]], tensor: Any) -> Any:
     """The view of a tensor that a chain of view operators leads to."""
     for view, arguments in chain:
         tensor = view(tensor, *arguments)

@@ -222,7 +222,7 @@ class Tensor(HostAccess, History):
 
         return tensor_html(self)
 
-    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:

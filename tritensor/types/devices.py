@@ -143,7 +143,7 @@ def get_default_device() -> device:
 
 
 @public(functional=False)
-def set_default_device(device: object) -> None:
+def set_default_device(device: Any) -> None:
     """Make `device` the device of new tensors for which none is named; None resets it to the CPU."""
     global _global_default
     _global_default = cpu if device is None else _class(device)

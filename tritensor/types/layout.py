@@ -58,7 +58,7 @@ def is_contiguous(shape: Shape, strides: Strides) -> bool:
     return True
 
 
-def integers(call: str, name: str, values: tuple[Any, ...], named: object = None) -> Shape:
+def integers(call: str, name: str, values: tuple[Any, ...], named: Any = None) -> Shape:
     """The integers of a call's argument: passed one by one, as one sequence, or as a sequence by the argument's name.
 
     >>> integers("zeros", "size", (2, 3)), integers("zeros", "size", (), [2, 3])
@@ -90,7 +90,7 @@ def integers(call: str, name: str, values: tuple[Any, ...], named: object = None
     raise ArgumentError(words, f"got {given!r}")
 
 
-def check_shape(call: str, name: str, values: tuple[Any, ...], named: object = None) -> Shape:
+def check_shape(call: str, name: str, values: tuple[Any, ...], named: Any = None) -> Shape:
     """`integers` of which none is negative.
 
     Raises:
@@ -126,7 +126,7 @@ def _no_integer(what: str, value: object) -> ArgumentError:
     return ArgumentError(f"{what} must be an int, not {type(value).__name__}")
 
 
-def _no_dimension(dim: object, place: int, extent: int) -> Exception:
+def _no_dimension(dim: Any, place: int, extent: int) -> Exception:
     """The error for a dimension that is not there, or for what was no dimension in the first place."""
     if isinstance(dim, bool) or (hasattr(dim, "ndim") and dim.ndim > 0):
         return _no_integer("a dimension", dim)

@@ -40,7 +40,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _drawing_again(states: object) -> Iterator[None]:
+def _drawing_again(states: Any) -> Iterator[None]:
     """Draw the random numbers again that follow these states; None for others."""
     with generators.fork_rng(enabled=states is not None):
         if states is not None:

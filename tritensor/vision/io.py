@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from enum import Enum
+from typing import Any
 
 from PIL import ImageOps
 
@@ -33,13 +34,13 @@ class ImageReadMode(Enum):
 PILLOW = {"GRAY": "L", "GRAY_ALPHA": "LA", "RGB": "RGB", "RGB_ALPHA": "RGBA"}
 
 
-def read_image(path: Path, mode: object = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
+def read_image(path: Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
     """The picture in a file; see `decode_image`."""
     return decode_image(path, mode, apply_exif_orientation)
 
 
 def decode_image(
-    input: Tensor | Path, mode: object = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
+    input: Tensor | Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
 ) -> Tensor:
     """The picture in a file, or in the bytes of one, as a tensor (channels, height, width) of uint8 (uint16, if it has
     16 bits and is read unchanged).

@@ -63,7 +63,7 @@ class Counters:
         self._ran.clear()
         self._machine = None
 
-    def executed(self, machine: object, block: object, mask: Mask) -> None:
+    def executed(self, machine: Any, block: Any, mask: Mask) -> None:
         """The lanes of a mask executed a basic block."""
         self._on(machine)
         warps, lanes = self._active(mask)
@@ -75,7 +75,7 @@ class Counters:
         self._waited += waited
         self.waits = max(self.waits, self._waited)
 
-    def global_access(self, machine: object, kind: str, addresses: np.ndarray, nbytes: int, mask: Mask) -> None:
+    def global_access(self, machine: Any, kind: str, addresses: np.ndarray, nbytes: int, mask: Mask) -> None:
         """Lanes access `nbytes` at an address each, aligned to them; `kind` is load, store or atomic."""
         self._on(machine)
         rows, times = self._by_warp(addresses, mask)
@@ -90,7 +90,7 @@ class Counters:
         blocks = np.repeat(np.arange(self._size, dtype=np.uint64), len(sectors) // self._size)
         self._note("load" if kind == "load" else "store", sectors, blocks[:, None], fresh)
 
-    def bulk_access(self, machine: object, kind: str, block: int, region: np.ndarray) -> None:
+    def bulk_access(self, machine: Any, kind: str, block: int, region: np.ndarray) -> None:
         """The copy engine accesses a view of global memory, bytes with the innermost dimension last, for one block."""
         self._on(machine)
         starts: np.ndarray = np.array([[region.ctypes.data]], np.uint64)
@@ -103,7 +103,7 @@ class Counters:
         self.requested[kind] += int(fresh.sum())
         self._note(kind, sectors, np.array([[block]], np.uint64), fresh)
 
-    def shared_access(self, machine: object, kind: str, addresses: np.ndarray, nbytes: int, mask: Mask) -> None:
+    def shared_access(self, machine: Any, kind: str, addresses: np.ndarray, nbytes: int, mask: Mask) -> None:
         """Lanes access `nbytes` of shared memory each; vectors of 8 and 16 bytes go in half and quarter warps."""
         self._on(machine)
         key = self._size, nbytes, addresses.tobytes(), None if mask is None else mask.tobytes()
@@ -124,7 +124,7 @@ class Counters:
         banks = np.bincount(places[fresh], minlength=len(words) * _BANKS).reshape(-1, _BANKS)
         return times * int(banks.max(1).sum()), times * int((-(-fresh.sum(1) // _BANKS)).sum())
 
-    def branch(self, machine: object, taken: Mask, mask: Mask) -> None:
+    def branch(self, machine: Any, taken: Mask, mask: Mask) -> None:
         """Counts a branch that some lanes of a mask take; with None all do."""
         self._on(machine)
         taken = np.array([[True]]) if taken is None else taken

@@ -362,7 +362,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 
 
 @method("__array_wrap__")
-def _wrapped(self: Tensor, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Tensor:
+def _wrapped(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
     """Wraps NumPy's result for tensors as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
@@ -443,7 +443,7 @@ def empty(
 
 
 @creates(pins=True)
-def scalar_tensor(s: object, *, dtype: Dtype = None, device: Device = None) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """A 0-dimensional tensor of the default dtype."""
     return full((), s, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device)
 

@@ -76,7 +76,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 @public(functional=False)
-def from_dlpack(ext_tensor: object, *, device: Device = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of another library's array, which is kept as long as it is used here.
 
     Over memory of the host that must not be written the tensor cannot be changed in place; on a device it is copied.
@@ -110,7 +110,7 @@ def from_dlpack(ext_tensor: object, *, device: Device = None, copy: bool | None 
     return _placed(found, "DLPack tensor", place or found.device, must or (None if copied else copy))
 
 
-def _capsule(producer: object, place: object, copy: bool | None) -> Any:
+def _capsule(producer: Any, place: object, copy: bool | None) -> Any:
     """The capsule of another library's array, or itself."""
     if type(producer) is foreign.Capsule:
         return producer

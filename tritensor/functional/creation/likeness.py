@@ -110,7 +110,7 @@ def full_like(
     device: Device = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
-    memory_format: object = None,
+    memory_format: Any = None,
 ) -> Tensor:
     """`fill_value` with the shape, dtype, device and order in memory of `input`."""
     flags = (requires_grad, pin_memory)

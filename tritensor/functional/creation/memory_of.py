@@ -116,7 +116,7 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 
 
 @method(function=True)
-def resize_as_(self: Tensor, other: Tensor, *, memory_format: object = formats.contiguous_format) -> Tensor:
+def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = formats.contiguous_format) -> Tensor:
     """`resize_` to the size of another tensor."""
     check_tensor("resize_as_", "other", 1, other)
     return self.resize_(other.shape, memory_format=memory_format)

@@ -165,7 +165,7 @@ def detach(input: Tensor) -> Tensor:
 
 
 @public()
-def result_type(tensor1: object, tensor2: object) -> dtypes.dtype:
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """The dtype of an arithmetic result of two tensors or numbers.
 
     >>> import tritensor as torch

@@ -159,7 +159,7 @@ def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Dtype) -> tuple[
 
 
 @creates(MADE._replace(flat=True))
-def linspace(start: object, end: object, steps: int, *, dtype: Dtype = None, device: Device = None) -> Tensor:
+def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers.
 
     Raises:
@@ -171,8 +171,6 @@ def linspace(start: object, end: object, steps: int, *, dtype: Dtype = None, dev
 
 @creates(MADE._replace(flat=True))
 def logspace(
-    start: object, end: object, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None
-) -> Tensor:
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`.

@@ -64,7 +64,7 @@ for _type in _TYPES:
 
 
 @public(functional=False)
-def set_default_tensor_type(t: object) -> None:
+def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype, and with a type of `torch.cuda` the default device too.
 
     Args:

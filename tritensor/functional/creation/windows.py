@@ -6,6 +6,7 @@ They are computed in float64 on the host, and copied to a device as `torch.tenso
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 

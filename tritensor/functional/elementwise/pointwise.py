@@ -106,7 +106,7 @@ _quick_div: Any = arithmetic.div.method
 
 
 @public("clip", method=True, in_place=in_place_form, in_place_function=True, out=takes_out(Into("same", "partly")))
-def clamp(input: Tensor, min: object = None, max: object = None) -> Tensor:
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Clamps elements to the range from `min` to `max`; bounds are numbers or tensors, NaN stays.
 
     >>> import tritensor as torch
@@ -127,7 +127,7 @@ def clamp(input: Tensor, min: object = None, max: object = None) -> Tensor:
     return bounds.clamp(input, min, max)
 
 
-def _as_number(bound: object, input: Tensor) -> Any:
+def _as_number(bound: Any, input: Tensor) -> Any:
     """A bound without dimensions beside a number promotes as a number does: integers to the default dtype only."""
     if not isinstance(bound, Tensor) or bound.ndim:
         return bound
@@ -286,7 +286,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 def _with_alpha(function: Callable[..., Tensor], plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`add_` and `sub_`: without alpha they call the operator's own method, which writes to the memory directly."""
 
-    def call(self: Tensor, other: Tensor | float, *older: Any, alpha: object = 1) -> Tensor:
+    def call(self: Tensor, other: Tensor | float, *older: Any, alpha: Any = 1) -> Tensor:
         if type(alpha) is int and alpha == 1 and not older:
             return plain(self, other)
         return in_place(self, function, other, *older, alpha=alpha)

@@ -80,7 +80,7 @@ def _kind_of_power(*values: Any) -> dtypes.dtype:
 
 
 @public(method=True, out=takes_out(Into("same", "partly")))
-def float_power(input: object, exponent: object) -> Tensor:
+def float_power(input: object, exponent: Any) -> Tensor:
     """input ** exponent in float64, or complex128 where one of them is complex; one of them may be a number.
 
     >>> import tritensor as torch
@@ -95,7 +95,7 @@ def float_power(input: object, exponent: object) -> Tensor:
 
 
 @method("float_power_")
-def _float_power_in_place(self: Tensor, exponent: object) -> Tensor:
+def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
     """In-place version of `float_power`: writes to the tensor's own memory, which must be of its dtype."""
     kind = _kind_of_power(self, exponent)
     if self.dtype is not kind:

@@ -175,7 +175,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
 @public(method=True, out=takes_out())
 def histogram(
-    input: Tensor, bins: object, *, range: object = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> HistogramResult:
     """The histogram, the number of elements in each bin (or the sum of their weights), and the bins' edges.
 
@@ -260,7 +260,7 @@ def _range(x: Tensor, given: Any, words: str, margin: float) -> tuple[float, flo
     return (low - margin, high + margin) if low == high else (low, high)
 
 
-def _edges(x: Tensor, bins: Tensor | int, given: object, dim: int) -> Tensor:
+def _edges(x: Tensor, bins: Tensor | int, given: Any, dim: int) -> Tensor:
     name = "torch.histogramdd:"
     if isinstance(bins, Tensor):
         words = f"{x.dtype.cpp} and bins for dimension {dim} with dtype {bins.dtype.cpp}"

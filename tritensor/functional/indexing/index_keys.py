@@ -204,7 +204,7 @@ def _stands_for_tuple(key: list[Any]) -> bool:
     return False
 
 
-def _numbers(sequence: object) -> Tensor:
+def _numbers(sequence: Any) -> Tensor:
     """An index from a list or an array of numbers: floating ones are truncated."""
     made = creation.tensor(sequence)
     of_mask = made.dtype in (dtypes.bool_, dtypes.uint8)

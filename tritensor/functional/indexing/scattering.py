@@ -202,14 +202,14 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 @public()
-def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: object, fill: object) -> Tensor:
+def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
     """`input[indices]` where `mask` holds, which may be out of bounds elsewhere, and `fill` there."""
     kept = _inside(input, mask, indices)
     return registry["where"](mask, input[kept], fill)
 
 
 @public()
-def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: object, values: Tensor) -> Tensor:
+def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
     """`input` with `values` added at `indices` where `mask` holds, which may be out of bounds elsewhere."""
     return index_put(input, _inside(input, mask, indices), values * mask.to(values.dtype), True)
 

@@ -177,7 +177,7 @@ def _slices(name: str, input: Tensor, dim: int | None) -> tuple[Tensor, int, Ten
     return x, dim, x.movedim(dim, 0).reshape(x.shape[dim], x.numel() // max(x.shape[dim], 1))
 
 
-def _groups(x: Tensor, dim: int, order: Tensor | None, shape: object, inverse: bool, counts: bool) -> Any:
+def _groups(x: Tensor, dim: int, order: Tensor | None, shape: Any, inverse: bool, counts: bool) -> Any:
     """The first slice of each run of equal ones, and as asked for the runs' numbers, in the original order, and sizes.
 
     Args:
@@ -201,7 +201,7 @@ def _groups(x: Tensor, dim: int, order: Tensor | None, shape: object, inverse: b
 
 
 @public(out=takes_out())
-def isin(elements: object, test_elements: object, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Tests if each element is among `test_elements`; with `invert` if it is not. One of them may be a number.
 
     >>> import tritensor as torch

@@ -30,7 +30,7 @@ def segment_reduce(
     offsets: Tensor | None = None,
     axis: int = 0,
     unsafe: bool = False,
-    initial: object = None,
+    initial: Any = None,
 ) -> Tensor:
     """The "sum", "mean", "max", "min" or "prod" of each segment of `axis`, which `lengths` or `offsets` give.
 

@@ -56,7 +56,7 @@ def _fitted(shape: Callable[[Tensor, Tensor], tuple[int, ...]]) -> Callable[...,
     def made(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         plain = in_place_form(function)
 
-        def call(self: Tensor, first: object, second: object, *older: Any, beta: object = 1, alpha: Any = 1) -> Tensor:
+        def call(self: Tensor, first: Any, second: Any, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
             if older:
                 given = {"beta": beta, "alpha": alpha}
                 (_, first, second), factors = older_order(function.__name__, given, self, first, second, *older)
@@ -177,7 +177,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: com
     out=_ADDED,
     autocast={"cpu": "lower", "cuda": "lower"},
 )
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: complex = 1, alpha: object = 1) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: complex = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input.
 
     >>> import tritensor as torch

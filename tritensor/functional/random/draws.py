@@ -52,7 +52,9 @@ def floating(kind: dtypes.dtype, name: str) -> dtypes.dtype:
     return found
 
 
-def _new(operator: Any, shape: tuple[int, ...], name: str, generator: Generator | None, dtype: Any, device: Any) -> Tensor:
+def _new(
+    operator: Any, shape: tuple[int, ...], name: str, generator: Generator | None, dtype: Any, device: Any
+) -> Tensor:
     place = devices.resolve(device)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.of(creation.numpy_dtype(dtype))
     if kind.is_complex:
@@ -65,7 +67,7 @@ def _new(operator: Any, shape: tuple[int, ...], name: str, generator: Generator 
 
 @creates(MADE, pins=True)
 def rand(
-    *sizes: Any, size: object = None, generator: Generator | None = None, dtype: Dtype = None, device: Device = None
+    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     """Random numbers, uniformly distributed in [0, 1); of a complex dtype both parts are.
 
@@ -82,7 +84,7 @@ def rand(
 
 @creates(MADE, pins=True)
 def randn(
-    *sizes: Any, size: object = None, generator: Generator | None = None, dtype: Dtype = None, device: Device = None
+    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     """Random numbers from the standard normal distribution, complex ones of variance 1; the errors are those of
     `rand`."""
@@ -120,7 +122,7 @@ def randint(
     device: Device = None,
     low: int | None = None,
     high: int | None = None,
-    size: object = None,
+    size: Any = None,
 ) -> Tensor:
     """Random integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high,
     size)`.
@@ -157,7 +159,7 @@ def randint_like(
     dtype: Dtype = None,
     device: Device = None,
     requires_grad: bool = False,
-    memory_format: object = None,
+    memory_format: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
     """`randint` with the shape, dtype, device and order in memory of `input`."""
@@ -198,7 +200,7 @@ def _host_integers(count: int, call: dict[str, int]) -> np.ndarray:
     return drawn._data
 
 
-def _rule_of_normal(mean: object, std: object = 1.0, *_: Any, **__: Any) -> Into:
+def _rule_of_normal(mean: Any, std: Any = 1.0, *_: Any, **__: Any) -> Into:
     return Into("cast", "partly") if isinstance(mean, Tensor) or isinstance(std, Tensor) else MADE
 
 

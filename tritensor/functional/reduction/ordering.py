@@ -178,7 +178,7 @@ def msort(input: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out(_PARTLY), autocast={"cpu": "float32"})
 def quantile(
-    input: Tensor, q: object, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
     """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension.
 
@@ -198,7 +198,7 @@ def quantile(
 
 @public(method=True, out=takes_out(_PARTLY), autocast={"cpu": "float32"})
 def nanquantile(
-    input: Tensor, q: object, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
     """`quantile` of the elements that are not NaN; NaN if there are none.
 

@@ -208,7 +208,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 @public(method=True, out=takes_out(_rule_of_extreme))
-def max(input: Tensor, dim: object = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum.
 
     >>> import tritensor as torch
@@ -222,7 +222,7 @@ def max(input: Tensor, dim: object = None, keepdim: bool = False, *, other: Tens
 
 
 @public(method=True, out=takes_out(_rule_of_extreme))
-def min(input: Tensor, dim: object = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
     """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
     return _extreme("min", input, dim if other is None else other, keepdim, others)
 
@@ -262,7 +262,7 @@ def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
 
 
 @public(package=False, method=True)
-def sum_to_size(input: Tensor, *sizes: Any, size: object = None) -> Tensor:
+def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`.
 
     >>> import tritensor as torch

@@ -163,8 +163,8 @@ def binary_cross_entropy_with_logits(
 def kl_div(
     input: Tensor,
     target: Tensor,
-    size_average: object = None,
-    reduce: object = None,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...autograd.gradients import called
 from ...errors import DtypeError, RangeError, ShapeError, explain, require
 from ...ground.arguments import check_tensor
@@ -20,9 +22,9 @@ def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: object = None,
+    size_average: Any = None,
     ignore_index: int = -100,
-    reduce: object = None,
+    reduce: Any = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -151,9 +153,9 @@ def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: object = None,
+    size_average: Any = None,
     ignore_index: int = -100,
-    reduce: object = None,
+    reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
     """The negative log likelihood loss: minus the target class's entry in `input`, which holds log-probabilities.

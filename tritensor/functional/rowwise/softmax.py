@@ -51,7 +51,7 @@ def log_softmax(
     return normalization.log_softmax(input, dim, 3, dtype, **others)
 
 
-def _named(name: str, dim: object, others: dict[str, Any]) -> Any:
+def _named(name: str, dim: Any, others: dict[str, Any]) -> Any:
     """The dimension by NumPy's name for it."""
     if dim is None:
         raise wrong_type(name, "dim", "int", dim, 2)

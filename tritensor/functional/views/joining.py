@@ -23,7 +23,7 @@ from ..indexing.quick_indexing import join
 from ..window.filling import meshgrid
 
 
-def _tensors(name: str, tensors: object) -> list[Any]:
+def _tensors(name: str, tensors: Any) -> list[Any]:
     if not isinstance(tensors, (tuple, list)):
         raise wrong_type(name, "tensors", "tuple of Tensors", tensors, 1)
     for position, x in enumerate(tensors):

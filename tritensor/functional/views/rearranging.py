@@ -145,7 +145,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
 
 
 @method()
-def repeat(input: Tensor, *counts: Any, repeats: object = None) -> Tensor:
+def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
     """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
     counts = integers("repeat", "repeats", counts, repeats)
     extra = len(counts) - input.ndim

@@ -199,7 +199,7 @@ def cpu(self: Tensor, *, non_blocking: bool = False, memory_format: formats.memo
 
 
 @method()
-def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, *, memory_format: object = None) -> Tensor:
+def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
     """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
     place = devices.device("cuda", devices.ordinal(device))
     return to(self, place, non_blocking=non_blocking, memory_format=memory_format)
@@ -393,7 +393,7 @@ def record_stream(self: Tensor, s: Stream) -> None:
 
 
 @method("type")
-def as_type(self: Tensor, dtype: object = None, non_blocking: bool = False, *, memory_format: object = None) -> Any:
+def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Any:
     """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it.
 
     >>> import tritensor as torch

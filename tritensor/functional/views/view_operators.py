@@ -76,7 +76,7 @@ class View:
             return self.attach(x, data.shape, self.of_array(data, arguments), arguments)
         return self.attach(x, data.shape, self.take(data, *arguments), arguments)
 
-    def of_array(self, array: object, arguments: tuple[Any, ...]) -> Any:
+    def of_array(self, array: Any, arguments: tuple[Any, ...]) -> Any:
         """The view of any array, those inside of a transformation included."""
         return array.viewed(self, arguments) if isinstance(array, Lifted) else self.take(array, *arguments)
 
@@ -94,7 +94,7 @@ class View:
         )
 
     def attach(
-        self, x: Tensor, shape: tuple[int, ...], out: object, arguments: tuple[Any, ...], edge: Slot | None = None
+        self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...], edge: Slot | None = None
     ) -> Tensor:
         """The tensor over `out`, a view of `x` (of that shape) that was made with these arguments.
 

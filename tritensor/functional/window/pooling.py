@@ -178,7 +178,7 @@ def _adaptive_max_pool(rank: int) -> Any:
     words = "adaptive_max_pool3d_cpu" if rank == 3 else "adaptive_max_pool2d"
     node = "SqueezeBackward1" if rank == 1 else f"AdaptiveMaxPool{rank}DBackward0"
 
-    def adaptive_max_pool(input: Tensor, output_size: object, return_indices: bool = False) -> Any:
+    def adaptive_max_pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         """Applies {rank}-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
         {rank} dimensions evenly.
 

@@ -51,7 +51,7 @@ def sizes_of(call: str, rank: int, name: str, position: int, value: object) -> S
 
 
 def window_arguments(
-    call: str, input: Tensor, rank: int, kernel_size: object, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    call: str, input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Sizes, Sizes, Sizes, Sizes, Sizes]:
     """The number of windows along each dimension, and their kernel, stride, padding and dilation.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def not_differentiable(name: str) -> Any:
     """A gradient that raises PyTorch's error."""
 
-    def refuse(grad: object) -> Any:
+    def refuse(grad: Any) -> Any:
         raise no_derivative(name)
 
     return refuse

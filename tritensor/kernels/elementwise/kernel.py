@@ -167,7 +167,7 @@ def launch_elementwise(call: Call) -> None:
     launch(elementwise_kernel, (-(-count // block),), arguments, constants, outs[0].device, name=operator.name)
 
 
-def body_function(operator: object, itemsize: int = 4) -> DeviceFunction:
+def body_function(operator: Any, itemsize: int = 4) -> DeviceFunction:
     """The body of an operator that computes in float32, for results of so many bytes."""
     halves = itemsize == 2 and getattr(operator, "half_body", None) is not None
     return _function(operator, "half_body" if halves else "body")

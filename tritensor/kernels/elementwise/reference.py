@@ -93,7 +93,7 @@ def evaluate_in_place(reference: np.ufunc, out: np.ndarray, rest: Sequence[Any])
     return True
 
 
-def _is_plain(reference: object, operands: Sequence[Any], kinds: Sequence[np.dtype], result: np.dtype) -> bool:
+def _is_plain(reference: Any, operands: Sequence[Any], kinds: Sequence[np.dtype], result: np.dtype) -> bool:
     """True if a ufunc computes contiguous arrays of one shape without any cast: it is called without further steps."""
     first = operands[0]
     for value, kind in zip(operands, kinds, strict=True):

@@ -43,6 +43,6 @@ def select(condition: np.ndarray, x: Any, y: Any) -> np.ndarray:
     return np.where(condition, x, y)
 
 
-def _is_zero(number: object) -> bool:
+def _is_zero(number: Any) -> bool:
     """True if all bits of a number are 0: those of -0.0 are not."""
     return bool(number == 0) and str(number) in ("0", "0.0", "False", "0j")

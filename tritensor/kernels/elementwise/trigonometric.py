@@ -227,7 +227,7 @@ def complex_atanh(xr, xi):
     return _special(xr, xi, re, im, _signed(0.0, xr), tl.where(xi != xi, xi, _signed(1.5707963267948966, xi)), xr)
 
 
-def _turned(function: object) -> Any:
+def _turned(function: Any) -> Any:
     """-i f(i x), which makes a circular function of a hyperbolic one, and the reverse."""
 
     @device_function

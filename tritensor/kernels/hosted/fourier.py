@@ -84,7 +84,7 @@ fft_c2r = _Transform("fft_c2r", _c2r, Rule("complex", dtypes.COMPLEX), REAL_OF)
 
 
 @fft_c2c.gradient
-def _(grad: object, dim: tuple[int, ...], normalization: int, forward: bool) -> Any:
+def _(grad: Any, dim: tuple[int, ...], normalization: int, forward: bool) -> Any:
     return fft_c2c(grad, dim=dim, normalization=normalization, forward=not forward)
 
 

@@ -187,7 +187,7 @@ def refuse_activation(name: str, inputs: Sequence[Any], metadata: dict[str, Any]
         )
 
 
-def body_of(operator: object, itemsize: int = 4) -> Any:
+def body_of(operator: Any, itemsize: int = 4) -> Any:
     """An elementwise operator's Triton body, for results of so many bytes, as a device function."""
     from ..elementwise.kernel import body_function
 

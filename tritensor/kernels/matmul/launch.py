@@ -220,7 +220,7 @@ def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], prod
     return arguments, constants
 
 
-def finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: object) -> None:
+def finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: Any) -> None:
     """The second step of a split product."""
     shape, (steps,) = collapse_dims(out.shape, [_spread(bias, out.shape)])
     block = block_size(out, 1024)

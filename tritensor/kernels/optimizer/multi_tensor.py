@@ -406,7 +406,7 @@ class _Split:
         ]
 
 
-def check_entries(operator: object, entries: Entries) -> None:
+def check_entries(operator: Any, entries: Entries) -> None:
     """`check_entry` for each."""
     for entry in entries:
         check_entry(operator, entry)

@@ -98,7 +98,7 @@ _WORDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def passes(rule: object, inputs: int, numbers: Sequence[float]) -> Callable[..., None]:
+def passes(rule: Any, inputs: int, numbers: Sequence[float]) -> Callable[..., None]:
     """The function `run(arrays, blocks, masks, constants)` for a rule of so many arrays.
 
     `blocks` and `masks` are scratch memory, of the arrays' dtype and of booleans, as long as the arrays; `constants`

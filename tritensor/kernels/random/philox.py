@@ -341,7 +341,7 @@ def _scale(p: float) -> float:
     return 0.0 if p == 1 else 1 / (1 - p)
 
 
-def dropout_numbers(p: float, seed: object, offset: int, on_device: bool = False) -> tuple[Any, Any, int, float]:
+def dropout_numbers(p: float, seed: Any, offset: int, on_device: bool = False) -> tuple[Any, Any, int, float]:
     """Seed, offset, the threshold that an element's bits have to reach, and its factor: for functions of `host`, or as
     arguments of a kernel."""
     key = (_key(seed), _signed(offset)) if on_device else (seed, offset)

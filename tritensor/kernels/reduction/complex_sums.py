@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     pass
 
 
-def by_parts(operator: object, call: Call) -> None:
+def by_parts(operator: Any, call: Call) -> None:
     """Real numbers with a last dimension of two, which is kept."""
     x, out, kind = in_dtype(call.arrays[0], call.compute), call.outs[0], call.compute
     if kind.is_complex:
@@ -25,7 +25,7 @@ def by_parts(operator: object, call: Call) -> None:
     launch_reduction(operator, [out], x, kind, call.metadata)
 
 
-def of_truth(operator: object, call: Call) -> None:
+def of_truth(operator: Any, call: Call) -> None:
     """Booleans: whether an element is not zero."""
     launch_reduction(operator, call.outs, in_dtype(call.arrays[0], dtypes.bool_), dtypes.bool_, call.metadata)
 

@@ -158,7 +158,7 @@ class _QuickSpread(Gradient):
         self.name, self.title = backward.name, ""
         self.mean = operator.name == "mean"
 
-    def name_of(self, node: object) -> str:
+    def name_of(self, node: Any) -> str:
         """The name of the operator's node."""
         return self.title or str(self.backward.name_of(node))
 

@@ -223,7 +223,7 @@ def rms_norm_rows(x: ndarray, weight: ndarray | None, *, eps: float, dtype: np.d
     return out, rstd
 
 
-def _factor(squares: ndarray, count: object, eps: float, out: ndarray) -> ndarray:
+def _factor(squares: ndarray, count: Any, eps: float, out: ndarray) -> ndarray:
     """1 / sqrt(squares / count + eps) into `out`, returned as a column."""
     squares = squares / count
     np.divide(1, np.sqrt(squares + squares.dtype.type(eps)), out=out)

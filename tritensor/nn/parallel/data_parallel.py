@@ -128,7 +128,7 @@ def data_parallel(
     module: Module,
     inputs: object,
     device_ids: Sequence[Any] | None = None,
-    output_device: object = None,
+    output_device: Any = None,
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:

@@ -180,7 +180,7 @@ class Reducer:
             parameter._grad.copy_(average)
 
 
-def _reached(outputs: object) -> set[int]:
+def _reached(outputs: Any) -> set[int]:
     """The identities of the leaves that the outputs were computed from."""
     found: set[int] = set()
     seen: set[Node] = set()

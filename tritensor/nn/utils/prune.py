@@ -291,7 +291,7 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 
 
 def ln_structured(
-    module: Module, name: str, amount: float, n: object, dim: int, importance_scores: Tensor | None = None
+    module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
     """Prune the slices of a parameter, or of the scores, along `dim` that have the lowest norm of order `n`."""
     return _pruned(LnStructured, module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)

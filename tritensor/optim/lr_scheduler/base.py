@@ -17,7 +17,7 @@ def copied(rate: Any) -> Any:
     return rate.clone() if isinstance(rate, Tensor) else rate
 
 
-def set_rate(group: dict[str, Any], rate: object) -> None:
+def set_rate(group: dict[str, Any], rate: Any) -> None:
     """Set a group's rate; a tensor keeps its memory, where a captured step reads it."""
     if isinstance(group["lr"], Tensor):
         with no_grad():

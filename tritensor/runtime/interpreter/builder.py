@@ -196,11 +196,11 @@ class Builder(interpreter.InterpreterBuilder):
             self.guard.check(ptrs, flags, verb, self.grid_idx)
         return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)
 
-    def create_atomic_cas(self, ptr: object, *rest: Any) -> Any:
+    def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
         self._active(ptr, None, "updates")
         return super().create_atomic_cas(ptr, *rest)
 
-    def create_atomic_rmw(self, rmwOp: object, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
+    def create_atomic_rmw(self, rmwOp: Any, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
         active = self._active(ptr, mask, "updates")
         if val.data.dtype == BFLOAT16:
             return self._add_halves(ptr, val, active)
@@ -229,7 +229,7 @@ class Builder(interpreter.InterpreterBuilder):
     create_bitcast = _keeps_argument("create_bitcast")
     create_ptr_to_int = create_bitcast
 
-    def create_int_to_ptr(self, value: interpreter.TensorHandle, type: object) -> Any:
+    def create_int_to_ptr(self, value: interpreter.TensorHandle, type: Any) -> Any:
         result = self.create_bitcast(value, type)
         if self.guard is not None and "argument" not in result.attr and value.data.size == 1:
             position = self.guard.reached.get(int(value.data.item()))
@@ -239,16 +239,16 @@ class Builder(interpreter.InterpreterBuilder):
 
     # tensor descriptors: a tile is a block of pointers into the descriptor's array, masked by its shape
 
-    def create_descriptor_load(self, desc: interpreter.TensorDescHandle, indices: object, *hints: Any) -> Any:
+    def create_descriptor_load(self, desc: interpreter.TensorDescHandle, indices: Any, *hints: Any) -> Any:
         pointers, mask = self._tile(desc, indices)
         return self.create_masked_load(pointers, mask, None)
 
-    def create_descriptor_store(self, desc: interpreter.TensorDescHandle, value: object, indices: object) -> Any:
+    def create_descriptor_store(self, desc: interpreter.TensorDescHandle, value: object, indices: Any) -> Any:
         pointers, mask = self._tile(desc, indices)
         return self.create_masked_store(pointers, value, mask)
 
     @staticmethod
-    def _tile(desc: interpreter.TensorDescHandle, indices: object) -> tuple[Any, Any]:
+    def _tile(desc: interpreter.TensorDescHandle, indices: Any) -> tuple[Any, Any]:
         pointers, mask = desc.materialize_pointers(indices)
         return TensorHandle(pointers.data, pointers.dtype, desc.base.attr), mask
 
@@ -260,7 +260,7 @@ class Builder(interpreter.InterpreterBuilder):
     create_si_to_fp = create_ui_to_fp = create_fp_to_si = create_fp_to_ui = cast_impl
     create_fp_ext = create_fp_trunc = cast_impl
 
-    def create_int_cast(self, src: interpreter.TensorHandle, dst_type: object, is_signed: bool) -> Any:
+    def create_int_cast(self, src: interpreter.TensorHandle, dst_type: Any, is_signed: bool) -> Any:
         return self.cast_impl(src, dst_type)
 
     # arithmetic
@@ -296,7 +296,7 @@ class Builder(interpreter.InterpreterBuilder):
             high = x1 * y1 + (middle >> shift) + (x0 * y1 + (middle & mask) >> shift)
         return TensorHandle(high.astype(unsigned).view(dtype), lhs.dtype.scalar)
 
-    def create_dot(self, a: interpreter.TensorHandle, b: interpreter.TensorHandle, d: object, *rest: Any) -> Any:
+    def create_dot(self, a: interpreter.TensorHandle, b: interpreter.TensorHandle, d: Any, *rest: Any) -> Any:
         if a.dtype.scalar == tl.bfloat16:
             a, b = (TensorHandle(side.data.astype(np.float32), tl.float32) for side in (a, b))
         return super().create_dot(a, b, d, *rest)

@@ -16,7 +16,7 @@ import triton.language as tl
 from .builder import block, numpy_dtype, semantic
 
 
-def _function(compute: Callable[..., Any], result: object = None) -> Callable[..., Any]:
+def _function(compute: Callable[..., Any], result: Any = None) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         values = [semantic.to_tensor(value) for value in args]
         if not values[0].dtype.is_floating() or values[0].dtype.primitive_bitwidth < 32:

@@ -294,7 +294,7 @@ class _Swaps:
     def __init__(self) -> None:
         self.entries: dict[tuple[int, str], tuple[Any, str, Any, Any]] = {}
 
-    def set_attr(self, owner: object, name: str, new: object) -> None:
+    def set_attr(self, owner: Any, name: str, new: object) -> None:
         self.entries[id(owner), name] = (owner, name, new, vars(owner).get(name, _ABSENT))
 
 

@@ -74,7 +74,7 @@ def default_convert(data: object) -> Any:
     return data
 
 
-def _collate_tensors(batch: list[Tensor] | tuple[Tensor, ...], *, collate_fn_map: object = None) -> Tensor:
+def _collate_tensors(batch: list[Tensor] | tuple[Tensor, ...], *, collate_fn_map: Any = None) -> Tensor:
     return stack(list(batch), 0)
 
 

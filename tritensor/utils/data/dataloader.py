@@ -268,7 +268,7 @@ class _Staged:
 
 
 def _check_worker_options(
-    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: object
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
 ) -> None:
     check_number(
         "num_workers",
@@ -296,7 +296,7 @@ def _check_worker_options(
         _check_context(context, num_workers)
 
 
-def _check_context(context: object, num_workers: int) -> None:
+def _check_context(context: Any, num_workers: int) -> None:
     got = f"but got multiprocessing_context={context!r}"
     if num_workers == 0:
         raise ValueError(
@@ -313,7 +313,7 @@ def _check_context(context: object, num_workers: int) -> None:
         )
 
 
-def _check_stream_options(shuffle: object, sampler: object, batch_sampler: object) -> None:
+def _check_stream_options(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
     for name, value, unset in (
         ("shuffle", shuffle, (None, False)),
         ("sampler", sampler, (None,)),
@@ -326,7 +326,7 @@ def _check_stream_options(shuffle: object, sampler: object, batch_sampler: objec
 
 
 def _check_batch_options(
-    batch_size: int | None, shuffle: bool, sampler: object, batch_sampler: object, drop_last: bool
+    batch_size: int | None, shuffle: bool, sampler: Any, batch_sampler: Any, drop_last: bool
 ) -> tuple[int | None, bool]:
     """The batch size and `drop_last` to use, after checking that the options can be combined."""
     require(sampler is None or not shuffle, ValueError, "sampler option is mutually exclusive with shuffle")

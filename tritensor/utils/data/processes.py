@@ -43,7 +43,7 @@ _GRACE = 5.0  # seconds that workers have to finish what they are doing before t
 _WATCH = 0.5  # seconds between two looks for the parent
 
 
-def context_of(method: object) -> Any:
+def context_of(method: Any) -> Any:
     """The multiprocessing context: a start method's, fork where None is given on Linux, else spawn."""
     if method is None:
         method = "fork" if sys.platform == "linux" else "spawn"

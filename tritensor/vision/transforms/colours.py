@@ -43,7 +43,7 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
     return mixed.expand(*img.shape[:-3], 3, *img.shape[-2:]) if num_output_channels == 3 else mixed
 
 
-def adjust_brightness(img: object, brightness_factor: float) -> Any:
+def adjust_brightness(img: Any, brightness_factor: float) -> Any:
     """The picture with every element times a factor: 0 gives black, 1 the picture itself.
 
     Raises:
@@ -52,7 +52,7 @@ def adjust_brightness(img: object, brightness_factor: float) -> Any:
     return _adjusted(img, "brightness", brightness_factor, ImageEnhance.Brightness, zeros_like)
 
 
-def adjust_contrast(img: object, contrast_factor: float) -> Any:
+def adjust_contrast(img: Any, contrast_factor: float) -> Any:
     """The picture moved from its mean grey by a factor, of which 0 gives that grey; see `adjust_brightness`."""
 
     def mean(img: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ def adjust_contrast(img: object, contrast_factor: float) -> Any:
     return _adjusted(img, "contrast", contrast_factor, ImageEnhance.Contrast, mean)
 
 
-def adjust_saturation(img: object, saturation_factor: float) -> Any:
+def adjust_saturation(img: Any, saturation_factor: float) -> Any:
     """The picture moved from its own grey by a factor, of which 0 gives grey; see `adjust_brightness`."""
 
     def grey(img: Tensor) -> Tensor:

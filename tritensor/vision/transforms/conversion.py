@@ -79,12 +79,12 @@ def get_dimensions(img: Any) -> list[int]:
     return [len(img.getbands()), img.height, img.width]
 
 
-def get_image_size(img: object) -> list[int]:
+def get_image_size(img: Any) -> list[int]:
     """[width, height]."""
     return get_dimensions(img)[:0:-1]
 
 
-def to_tensor(pic: object) -> Tensor:
+def to_tensor(pic: Any) -> Tensor:
     """A tensor (channels, height, width) of a PIL picture or an array (height, width, channels); elements of uint8
     become floating numbers from 0 to 1, others stay what they are.
 
@@ -105,7 +105,7 @@ def to_tensor(pic: object) -> Tensor:
     return made.to(dtypes.get_default_dtype()).div(255) if made.dtype is dtypes.uint8 else made
 
 
-def pil_to_tensor(pic: object) -> Tensor:
+def pil_to_tensor(pic: Any) -> Tensor:
     """A tensor (channels, height, width) with the elements of a PIL picture as they are."""
     return from_numpy(_channels_first(np.array(check_picture(pic, "pic"))))
 

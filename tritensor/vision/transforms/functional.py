@@ -51,7 +51,7 @@ class InterpolationMode(Enum):
         return Image.Resampling[self.name.removesuffix("_EXACT")]
 
 
-def as_mode(interpolation: object) -> InterpolationMode:
+def as_mode(interpolation: Any) -> InterpolationMode:
     """The mode that one of Pillow's numbers means (ValueError: it has no such number), or the mode itself."""
     if isinstance(interpolation, int):
         return InterpolationMode[Image.Resampling(interpolation).name]
@@ -84,9 +84,9 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
 
 
 def resize(
-    img: object,
+    img: Any,
     size: int | Sequence[int],
-    interpolation: object = InterpolationMode.BILINEAR,
+    interpolation: Any = InterpolationMode.BILINEAR,
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Any:
@@ -203,7 +203,7 @@ def _fill_of(fill: Any, img: Image.Image) -> Any:
     return tuple(values) if channels > 1 or isinstance(fill, (list, tuple)) else values[0]
 
 
-def crop(img: object, top: int, left: int, height: int, width: int) -> Any:
+def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     """A part of the picture; what is beyond its edges is 0.
 
     >>> import tritensor as torch
@@ -221,7 +221,7 @@ def crop(img: object, top: int, left: int, height: int, width: int) -> Any:
     return pad(part, around) if any(around) else part
 
 
-def center_crop(img: object, output_size: int | Sequence[int]) -> Any:
+def center_crop(img: Any, output_size: int | Sequence[int]) -> Any:
     """The middle of the picture, (height, width) or a square; what is beyond its edges is 0."""
     wanted = [int(output_size)] if isinstance(output_size, (int, float)) else list(output_size)
     height, width = wanted * 2 if len(wanted) == 1 else wanted
@@ -231,27 +231,27 @@ def center_crop(img: object, output_size: int | Sequence[int]) -> Any:
 
 
 def resized_crop(
-    img: object,
+    img: Any,
     top: int,
     left: int,
     height: int,
     width: int,
     size: int | Sequence[int],
-    interpolation: object = InterpolationMode.BILINEAR,
+    interpolation: Any = InterpolationMode.BILINEAR,
     antialias: bool | None = True,
 ) -> Any:
     """`crop`, then `resize`."""
     return resize(crop(img, top, left, height, width), size, interpolation, antialias=antialias)
 
 
-def hflip(img: object) -> Any:
+def hflip(img: Any) -> Any:
     """The picture with left and right exchanged."""
     if isinstance(img, Tensor):
         return check_image(img).flip(-1)
     return check_picture(img).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
 
-def vflip(img: object) -> Any:
+def vflip(img: Any) -> Any:
     """The picture with top and bottom exchanged."""
     if isinstance(img, Tensor):
         return check_image(img).flip(-2)
@@ -276,12 +276,12 @@ def _inverse_matrix(
 
 
 def rotate(
-    img: object,
+    img: Any,
     angle: float,
-    interpolation: object = InterpolationMode.NEAREST,
+    interpolation: Any = InterpolationMode.NEAREST,
     expand: bool = False,
     center: Sequence[int] | None = None,
-    fill: object = None,
+    fill: Any = None,
 ) -> Any:
     """The picture turned counter-clockwise, by degrees.
 
@@ -303,13 +303,13 @@ def rotate(
 
 
 def affine(
-    img: object,
+    img: Any,
     angle: float,
     translate: Sequence[int],
     scale: float,
-    shear: object,
-    interpolation: object = InterpolationMode.NEAREST,
-    fill: object = None,
+    shear: Any,
+    interpolation: Any = InterpolationMode.NEAREST,
+    fill: Any = None,
     center: Sequence[int] | None = None,
 ) -> Any:
     """The picture turned clockwise, moved, scaled and sheared.

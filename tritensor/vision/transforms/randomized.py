@@ -74,7 +74,7 @@ class RandomApply(Compose):
 
     p: float = 0.5
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         return super()._changed(img) if rand(1).item() <= self.p else img
 
 
@@ -85,7 +85,7 @@ class RandomHorizontalFlip(Transform):
     function = staticmethod(F.hflip)
     p: float = 0.5
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         return self.function(img) if rand(1).item() < self.p else img
 
 
@@ -123,7 +123,7 @@ class RandomCrop(Transform):
             return 0, 0, h, w
         return _below(h - height + 1), _below(w - width + 1), height, width
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         size: Any = self.size
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
@@ -168,7 +168,7 @@ class RandomResizedCrop(Transform):
             w = round(height * max(ratio))
         return (height - h) // 2, (width - w) // 2, h, w
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         part = self.get_params(img, self.scale, self.ratio)
         return F.resized_crop(img, *part, self.size, self.interpolation, self.antialias)
 
@@ -201,7 +201,7 @@ class RandomRotation(Transform):
         """Draw an angle."""
         return _uniform(degrees[0], degrees[1])
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         angle = self.get_params(self.degrees)
         return F.rotate(img, angle, self.interpolation, self.expand, self.center, self.fill)
 
@@ -252,7 +252,7 @@ class RandomAffine(Transform):
         y = _uniform(shears[2], shears[3]) if shears is not None and len(shears) == 4 else 0.0
         return angle, moved, scale, (x, y)
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         drawn = self.get_params(self.degrees, self.translate, self.scale, self.shear, F.get_image_size(img))
         return F.affine(img, *drawn, self.interpolation, self.fill, self.center)
 
@@ -278,7 +278,7 @@ class ColorJitter(Transform):
         ranges = (brightness, contrast, saturation, hue)
         return randperm(4), *(None if part is None else _uniform(*part) for part in ranges)
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
         changes = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
         for which in order.tolist():

@@ -34,7 +34,7 @@ class Transform(Module):
         """The changed picture."""
         return self._changed(img)
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         return self.function(img, *(getattr(self, each.name) for each in fields(self)))
 
     def __repr__(self) -> str:
@@ -105,7 +105,7 @@ class Lambda(Transform):
         if not callable(self.lambd):
             raise TypeError(f"Argument lambd should be callable, got {type(self.lambd).__name__!r}")
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         return self.lambd(img)
 
 
@@ -122,7 +122,7 @@ class Compose(Transform):
 
     transforms: Sequence[Callable[[Any], Any]]
 
-    def _changed(self, img: object) -> Any:
+    def _changed(self, img: Any) -> Any:
         for transform in self.transforms:
             img = transform(img)
         return img
