@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 ndarray, asarray = np.ndarray, np.asarray
 
 
+@functools.cache
 def folded(combine: Any) -> Any:
     """`(state, AXIS) -> state`, a tile's states combined along an axis by `combine`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +58,6 @@ def fold_sum(state, AXIS: tl.constexpr):
     return (tl.sum(state[0], AXIS),)
 
 
-@functools.cache
 @device_function
 def add_pairs(first, second, other_first, other_second):
     """The sums of two values."""
