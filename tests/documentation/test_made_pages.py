@@ -86,7 +86,7 @@ def test_a_page_shows_the_declaration() -> None:
     text = pages()["F.silu.rst"]
     assert ".. autofunction:: tritensor.nn.functional.silu\n" in text
     assert "**NumPy reference**" in text and "**Triton kernel**" in text
-    assert "def silu(x):" in text and "silu.kernel(lambda x: " in text and "silu.gradient(" in text
+    assert "def silu(x: np.ndarray):" in text and "silu.kernel(lambda x: " in text and "silu.gradient(" in text
     assert re.search(r"tritensor/kernels/elementwise/activations.py:\d+", text)
     add = pages()["torch.add.rst"]
     assert "np.add" in add and "``Tensor.add_``" in add and ".. py:method:: tritensor.Tensor.add_(other" in add
