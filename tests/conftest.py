@@ -21,6 +21,9 @@ from tritensor.pytest_plugin import parse_devices
 from tritensor.runtime import replay
 
 from .needs import HAS_TRITON
+from .selection import LeftOut, pytest_ignore_collect, pytest_pycollect_makeitem
+
+__all__ = ["pytest_ignore_collect", "pytest_pycollect_makeitem"]  # hooks
 
 # What these assert for several files is told with its values, as an assertion of a test is.
 pytest.register_assert_rewrite(
@@ -58,6 +61,10 @@ else:
     hypothesis.settings.load_profile("patient")
 
 NUMBER_OF_THREADS = threads.get_num_threads()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(LeftOut())
 
 
 @pytest.hookimpl(wrapper=True)

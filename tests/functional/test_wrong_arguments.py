@@ -34,12 +34,12 @@ def test_functions_of_a_tensor_are_found() -> None:
     assert len(of_a_tensor()) > 80
 
 
-@pytest.mark.parametrize("name", of_a_tensor())
 @pytest.mark.parametrize("value", ["a", None, {}, [1.0]])
-def test_what_is_no_tensor_is_refused(name: str, value: Any) -> None:
-    function = getattr(F, name, None) or getattr(torch, name)
-    with pytest.raises(TypeError, match=r"^\w+\(\): argument '\w+' \(position 1\) must be Tensor, not "):
-        function(value)
+def test_what_is_no_tensor_is_refused(value: Any) -> None:
+    for name in of_a_tensor():
+        function = getattr(F, name, None) or getattr(torch, name)
+        with pytest.raises(TypeError, match=r"^\w+\(\): argument '\w+' \(position 1\) must be Tensor, not "):
+            function(value)
 
 
 REFUSED = {

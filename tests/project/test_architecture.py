@@ -132,11 +132,12 @@ def test_imports_by_name_count() -> None:
     assert named(inside.value, ("functional",)) == {"linalg.norms"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_name)
-def test_imports_go_down_the_ladder(path: Path) -> None:
-    own = LEVELS[room_of(module_name(path))]
-    above = sorted(name for name in imports(path) if LEVELS[room_of(name)] > own)
-    assert not above, f"{module_name(path)} (level {own}) imports {above} from above"
+def test_imports_go_down_the_ladder() -> None:
+    above = {}
+    for path in FILES:
+        own = LEVELS[room_of(module_name(path))]
+        above[module_name(path)] = sorted(name for name in imports(path) if LEVELS[room_of(name)] > own)
+    assert {name: found for name, found in above.items() if found} == {}
 
 
 def test_no_room_or_door_imports_itself_by_way_of_others() -> None:
@@ -172,12 +173,12 @@ def test_no_function_stands_outside_of_the_folders() -> None:
     assert [path.name for path in (PACKAGE / "functional").glob("*.py")] == ["__init__.py"]
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=module_name)
-def test_every_folder_says_what_it_is_for(path: Path) -> None:
+def test_every_folder_says_what_it_is_for() -> None:
     """In the first sentence of its `__init__`, by more than its name."""
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    first = " ".join((text or "").partition("\n\n")[0].split())
-    assert first.endswith(".") and len(first.split()) > 3, f"{module_name(path)}: {first!r}"
+    for path in [path for path in FILES if path.name == "__init__.py"]:
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        first = " ".join((text or "").partition("\n\n")[0].split())
+        assert first.endswith(".") and len(first.split()) > 3, f"{module_name(path)}: {first!r}"
 
 
 SOURCES = sorted(
@@ -189,15 +190,15 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_files_can_be_held_in_one_look(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
+def test_files_can_be_held_in_one_look() -> None:
+    lines = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {name: count for name, count in lines.items() if count > 500} == {}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.parent != PACKAGE / "drivers"], ids=module_name)
-def test_a_simulator_is_a_driver_like_another(path: Path) -> None:
+def test_a_simulator_is_a_driver_like_another() -> None:
     """What differs between drivers is a driver's to do: nothing outside of `drivers/` asks which one it has."""
-    assert "is_simulated" not in path.read_text(encoding="utf-8")
+    others = [path for path in FILES if path.parent != PACKAGE / "drivers"]
+    assert [module_name(path) for path in others if "is_simulated" in path.read_text(encoding="utf-8")] == []
 
 
 def tracked_files() -> list[Path]:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tritensor
-from benchmarks import gpu, gpu_rows, gpu_tests, import_time, install_size, laboratory, measure, regression
+from benchmarks import gpu, gpu_rows, gpu_tests, import_time, install_size, laboratory, measure, regression, versions
 from benchmarks.cases import Case
 from benchmarks.gpu_rows import ROWS, Row, Target
 from benchmarks.sides import Side
@@ -424,3 +424,12 @@ def test_a_test_that_fails_is_counted_and_one_that_hangs_is_stopped(
     assert found["failures"] == ["tests/test_a.py::test_c"]
     gpu_tests.report(found, log)
     assert "test_b" in log.read_text()
+
+
+def test_two_versions_are_timed_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """This one and itself, with limits that no ratio and every ratio is above."""
+    for limit, status, words in (("1000", 0, "no row is slower"), ("0", 1, "1 rows above 0.0: add_10")):
+        assert versions.main([str(versions.ROOT), "--only", "add_10", "--limit", limit]) == status
+        assert words in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="ended at nothing"), versions.versions([versions.ROOT], "cpu") as (only,):
+        only.ask("nothing of the kind")
