@@ -13,6 +13,9 @@ CHECK := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 # Where Triton has no wheels (macOS, Windows) there is no simulated device: the demo then says so and stays on the CPU.
 HAS_TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("triton") is None)'
 
+# Hundreds of tests start a process: without bytecode each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint stubs types tests format docs site-test links clean
 
