@@ -221,16 +221,23 @@ def attach(
     elif edges == 1:
         x = inputs[backward.positions[0]]
         node.next = (x._node or x if x._origin is None else x._edge(),)
-    else:
-        node.next = tuple([inputs[i]._edge() for i in backward.positions])
+    else:  # loops, because a comprehension is a call before Python 3.12
+        found = []
+        for i in backward.positions:
+            x = inputs[i]
+            found.append(x._node or x if x._origin is None else x._edge())
+        node.next = tuple(found)
     if not alike:
         positions = backward.positions
         shape, kind = result._data.shape, result._data.dtype
+        forms: list[Any] = []
         for i in positions:
             data = inputs[i]._data
+            forms.append((data.shape, data.dtype))
             if data.shape != shape or data.dtype != kind:
-                node.reduce = tuple([(inputs[j].shape, inputs[j].dtype) for j in positions])
-                break
+                alike = True
+        if alike:
+            node.reduce = tuple(forms)
     if backward.one is None:
         node.saved = ()
         node.versions = None
@@ -241,7 +248,13 @@ def attach(
         node.versions = (0,) if counter is None else (counter[0],) if counter else None
     else:
         node.saved = saved = backward.keep(inputs, outputs or (result,), metadata or {})
-        node.versions = tuple([_version_of(value) for value in saved]) if backward.has_tensors else None
+        node.versions = None
+        if backward.has_tensors:
+            versions: list[int | None] = []
+            for value in saved:
+                counter = getattr(value, "_counter", False)
+                versions.append(counter[0] if counter else 0 if counter is None else None)
+            node.versions = tuple(versions)
     # what `Node.mark` does, without the call
     code = frame.f_code
     while inside_package(code.co_filename):
@@ -356,12 +369,6 @@ def called(name: str, result: Made) -> Made:
     if node.__class__ is Node:
         node.backward = node.backward.renamed(name)
     return result
-
-
-def _version_of(value: object) -> int | None:
-    """A tensor's version; None for other values."""
-    counter: Any = getattr(value, "_counter", False)
-    return counter[0] if counter else 0 if counter is None else None
 
 
 def _evaluator(calls: Sequence[tuple[Any, tuple[int, ...]]]) -> Any:

@@ -21,10 +21,11 @@ from heapq import heappop, heappush, heappushpop
 from itertools import count
 from typing import Any
 
+import numpy as np
 from numpy import ndarray
 
 from ..errors import AutogradError, explain
-from ..types import Dtype
+from ..types import dtypes
 from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
 from .mode import PASS_MODES, PassMode, recording
 from .precision import casts, state, without_casts
@@ -77,7 +78,7 @@ class Node:
         next: the edge for each gradient that `run` returns: a node, a leaf tensor, or the `Slot` of a node with several
             outputs.
         saved: the values that the gradient functions read; tensors among them are checked against `versions`.
-        reduce: per gradient the (shape, dtype) to reduce it to; None if forward did not broadcast or cast.
+        reduce: per gradient the (shape, NumPy dtype) to reduce it to; None if forward did not broadcast or cast.
         age: the node's number; nodes are numbered in the order in which they are made.
         code, instruction: the place in the user's code that called the operator.
     """
@@ -349,7 +350,9 @@ def _visit(
             if part is None:
                 continue
             if reduce is not None:
-                part = _fit(as_tensors(part), *reduce[position])
+                data = part if type(part) is ndarray else part._data
+                if (data.shape, data.dtype) != reduce[position]:
+                    part = _fit(as_tensors(part), *reduce[position])
             # the common case of _deliver, inline: a call would take 150 ns of a 1 us node
             if type(edge) is Node and edge not in pending:
                 pending[edge] = part
@@ -456,12 +459,12 @@ def _run_hooks(node: Node, gradient: Any) -> Any:
     return gradient
 
 
-def _fit(gradient: Any, shape: tuple[int, ...], dtype: Dtype) -> Any:
+def _fit(gradient: Any, shape: tuple[int, ...], kind: np.dtype) -> Any:
     """Reduce a gradient to its input's shape (by a sum over broadcast dimensions) and dtype."""
     if gradient.shape != shape:
         gradient = gradient.sum_to_size(shape)
-    if gradient.dtype is not dtype:
-        gradient = gradient.to(dtype)
+    if gradient._data.dtype != kind:
+        gradient = gradient.to(dtypes.of(kind))
     return gradient
 
 

@@ -74,7 +74,8 @@ class Operator:
             where all inputs decide.
         variadic: the operator takes any number of tensors (`cat`); inputs are then called x0, x1, ...
         repeatable: a call depends only on the inputs' shapes, strides and dtypes and on the metadata, not on the
-            contents of memory or on earlier calls, so it can be remembered (`runtime/replay.py`).
+            contents of memory or on earlier calls, so it can be remembered (`runtime/replay.py`). "cpu" where that is
+            so on the CPU alone.
         calls: how the derived tests call the operator, see `samples`; None where its family has tests of its own.
         domain: the interval that the inputs of tests are drawn from, where the operator is not defined everywhere: one
             for all inputs, or one for each by name.
@@ -95,7 +96,7 @@ class Operator:
     outputs: tuple[str, ...] = ("out",)
     main: int | None = None
     variadic = False
-    repeatable = False
+    repeatable: bool | str = False
     takes_numbers = False
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
     constant: bool | tuple[str, ...] = ()
@@ -280,12 +281,12 @@ class Operator:
         if known is not None:
             result = known.run(*values)
             if result is not None:
-                if recording.enabled:
-                    for value in inputs:
-                        if isinstance(value, Tensor) and value._needs:
+                for value in inputs:
+                    if isinstance(value, Tensor) and value._needs:
+                        if recording.enabled:
                             outputs = result if result.__class__ is tuple else (result,)
                             self.record(outputs, inputs + known.missing, known.tape(metadata), known.alike)
-                            break
+                        break
                 return result
         if len(inputs) > len(self.inputs) and "value" in self.metadata:
             inputs, factor = older_order(self.name, {"value": metadata.get("value", 1)}, *inputs)
@@ -467,9 +468,13 @@ class Operator:
 
         `alike` says that all inputs have the shape and the dtype of the first result.
         """
-        mask = tuple([isinstance(value, Tensor) and value._needs for value in inputs])
-        if True in mask and outputs[0].dtype.category >= dtypes.FLOATING:
-            backward = self.backward_for(mask) if self.differentiable else None
+        mask: tuple[bool, ...] = ()
+        for value in inputs:  # no comprehension, which is a call before Python 3.12
+            mask += (isinstance(value, Tensor) and value._needs,)
+        if True in mask and dtypes.of(outputs[0]._data.dtype).category >= dtypes.FLOATING:
+            backward = self.backwards.get(mask)
+            if backward is None and self.differentiable:
+                backward = self.backward_for(mask)
             if backward is not None:
                 attach(backward, outputs[0], inputs, _getframe(1), alike, outputs, metadata)
             else:

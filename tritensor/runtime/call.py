@@ -21,6 +21,7 @@ class Operator(Protocol):
     outputs: tuple[str, ...]
     kinds: dict[str, dtypes.dtype]
     takes_numbers: bool
+    repeatable: Any
     rule: Any
     body: Any
     replays: dict[Any, Any]

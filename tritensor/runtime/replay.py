@@ -112,7 +112,7 @@ def key_of(
         else:
             return None
         values.append(value)
-    if on_device and (on_host or not active.on):
+    if on_device and (on_host or not active.on or operator.repeatable == "cpu"):
         return None
     if metadata:
         parts.extend(metadata)
@@ -126,8 +126,8 @@ def key_of(
                     parts.append(value or str(value))
             elif kind in _PLAIN:
                 parts.append(value)
-            elif (kind is tuple or kind is list) and all(part.__class__ in _PLAIN for part in value):
-                parts.append(tuple([(part.__class__, part) for part in value]))
+            elif (kind is tuple or kind is list) and _PLAIN.issuperset(map(type, value)):
+                parts += tuple(map(type, value)), tuple(value)
             else:
                 return None
     return tuple(parts)

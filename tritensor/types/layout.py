@@ -175,6 +175,8 @@ def permutation(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
             "permute: number of dimensions in the tensor input does not match the length of the desired ordering of "
             f"dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}"
         )
+    if sorted(dims) == list(range(ndim)):
+        return tuple(dims)
     order = tuple(normalize_dim(dim, ndim) for dim in dims)
     if len(set(order)) != ndim:
         raise ShapeError("permute(): duplicate dims are not allowed.", f"got {tuple(dims)}")
@@ -209,8 +211,8 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     """
     result: Shape = ()
     for shape in shapes:
-        if shape != result:
-            result = _broadcast_pair(result, shape)
+        if shape != result and shape:
+            result = _broadcast_pair(result, shape) if result else shape
     return result
 
 

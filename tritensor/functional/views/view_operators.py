@@ -94,7 +94,7 @@ class View:
         )
 
     def attach(
-        self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...], edge: Slot | None = None
+        self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...], edge: Slot | Node | None = None
     ) -> Tensor:
         """The tensor over `out`, a view of `x` (of that shape) that was made with these arguments.
 
@@ -112,7 +112,10 @@ class View:
         result._needs = x._needs
         if x._needs:
             if recording.enabled:
-                result._node = edge or record(_ViewGradient(self, shape, arguments), (x._edge(),))
+                if edge is None:
+                    own = x._node or x if x._origin is None else x._edge()
+                    edge = record(_ViewGradient(self, shape, arguments), (own,))
+                result._node = edge
                 if x._origin is not None and x._origin[3] < 0:
                     version = ~version
             else:

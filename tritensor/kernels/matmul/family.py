@@ -308,8 +308,8 @@ def _linear_input(grad: Tensor, weight: Tensor) -> Any:
 
 
 def _linear_weight(grad: Tensor, input: Tensor) -> Any:
-    g, x = grad._data, input._data
-    if _takes_quick_path(g) and x.__class__ is ndarray and x.ndim == 2:
+    g, x = _matrix_of(grad), _matrix_of(input)
+    if g is not None and x is not None and not recording.enabled:
         with suppress(*_WARNED):
             return wrap(product(g.T, x))
     if input.ndim == 1:
@@ -318,15 +318,21 @@ def _linear_weight(grad: Tensor, input: Tensor) -> Any:
 
 
 def _linear_bias(grad: Tensor, bias_shape: tuple[int, ...]) -> Any:
-    g = grad._data
-    if _takes_quick_path(g) and bias_shape == g.shape[1:]:
+    g = _matrix_of(grad)
+    if g is not None and bias_shape == g.shape[1:] and not recording.enabled:
         with suppress(*_WARNED):
             return wrap(dot(np.ones(len(g), g.dtype), g))  # BLAS sums columns a little faster than NumPy
     return grad.sum_to_size(bias_shape)
 
 
-def _takes_quick_path(grad: Any) -> bool:
-    return grad.__class__ is ndarray and grad.ndim == 2 and grad.dtype in QUICK and not recording.enabled
+def _matrix_of(x: Tensor) -> Any:
+    """The rows of a CPU tensor as a matrix that BLAS multiplies, where that needs no copy."""
+    data = x._data
+    if data.__class__ is not ndarray or data.dtype not in QUICK:
+        return None
+    if data.ndim > 2 and data.flags.c_contiguous and data.size:
+        return data.reshape(-1, data.shape[-1])
+    return data if data.ndim == 2 else None
 
 
 linear.gradients(input=_linear_input, weight=_linear_weight, bias=_linear_bias)
@@ -336,19 +342,25 @@ linear.gradients(input=_linear_input, weight=_linear_weight, bias=_linear_bias)
 
 
 def quick_matmul(x: Tensor, y: Tensor) -> Tensor:
-    """`matmul(x, y)`; two CPU matrices go to BLAS in a few steps."""
+    """`matmul(x, y)`; two CPU matrices, and rows of more dimensions, go to BLAS in a few steps."""
     if casts.on:
         return matmul(x, y)
     a, b = x._data, y._data
-    if a.__class__ is not ndarray or b.__class__ is not ndarray or a.ndim != 2 or b.ndim != 2:
+    if a.__class__ is not ndarray or b.__class__ is not ndarray or a.ndim < 2 or b.ndim != 2:
         return matmul(x, y)
-    if a.dtype is not b.dtype or a.dtype not in QUICK or a.shape[1] != b.shape[0]:
+    shape = a.shape
+    if a.dtype is not b.dtype or a.dtype not in QUICK or shape[-1] != b.shape[0]:
         return matmul(x, y)
+    if len(shape) > 2:
+        if not (a.flags.c_contiguous and a.size):
+            return matmul(x, y)
+        a = a.reshape(-1, shape[-1])
     try:
-        result = wrap(product(a, b))
+        out = product(a, b)
     except _WARNED:
         return matmul(x, y)
-    if recording.enabled and (x._needs or y._needs):
+    result = wrap(out if len(shape) == 2 else out.reshape(*shape[:-1], -1))
+    if (x._needs or y._needs) and recording.enabled:
         needs = (x._needs, y._needs)
         backward: Any = matmul.backwards.get(needs) or matmul.backward_for(needs)
         attach(backward, result, (x, y), _getframe(1))
@@ -356,15 +368,19 @@ def quick_matmul(x: Tensor, y: Tensor) -> Tensor:
 
 
 def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`linear(input, weight, bias)`; CPU matrices go to BLAS in a few steps."""
+    """`linear(input, weight, bias)`; CPU matrices, and rows of more dimensions, go to BLAS in a few steps."""
     if casts.on:
         return linear(input, weight, bias)
     x, w = input._data, weight._data
-    if x.__class__ is not ndarray or w.__class__ is not ndarray or x.ndim != 2 or w.ndim != 2:
+    if x.__class__ is not ndarray or w.__class__ is not ndarray or x.ndim < 2 or w.ndim != 2:
         return linear(input, weight, bias)
-    kind = x.dtype
-    if w.dtype is not kind or kind not in QUICK or x.shape[1] != w.shape[1]:
+    kind, shape = x.dtype, x.shape
+    if w.dtype is not kind or kind not in QUICK or shape[-1] != w.shape[1]:
         return linear(input, weight, bias)
+    if len(shape) > 2:
+        if not (x.flags.c_contiguous and x.size):
+            return linear(input, weight, bias)
+        x = x.reshape(-1, shape[-1])
     b = None if bias is None else bias._data
     if b is not None and (b.__class__ is not ndarray or b.dtype is not kind or b.shape != w.shape[:1]):
         return linear(input, weight, bias)
@@ -374,9 +390,11 @@ def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
             np.add(out, b, out)
     except _WARNED:
         return linear(input, weight, bias)
+    if len(shape) > 2:
+        out = out.reshape(*shape[:-1], -1)
     needs = (input._needs, weight._needs, bias is not None and bias._needs)
     result = wrap(out)
-    if recording.enabled and True in needs:
+    if True in needs and recording.enabled:
         backward: Any = linear.backwards.get(needs) or linear.backward_for(needs)
         attach(backward, result, (input, weight, bias), _getframe(1))
     return result

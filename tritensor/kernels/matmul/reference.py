@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...host.threads import ALONE, blas_on_one_thread, in_pieces
+from ...host.threads import ALONE, blas_on_one_thread, in_pieces, quietly
 from ..addressing import collapse_dims
 
 ndarray = np.ndarray
@@ -48,7 +48,7 @@ def product(x: ndarray, y: ndarray) -> ndarray:
         return dot(x, y) if rows * depth != 1 else x * y  # `dot` leaves out a factor of 0, which of NaN makes NaN
     if depth * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) >= 2 * _PIECE:
         out = np.empty((rows, cols), x.dtype)
-        _share(_Piece(), out, x, y)
+        _share(_Piece(), [out, x, y])
         return out
     if blas_on_one_thread.alone:  # Python code is slow after a product that has filled the caches: 3 us are saved
         return _product(x, y)
@@ -80,29 +80,37 @@ def multiply(
         return _scalar_product(x, y)
     left, right = x if x.ndim > 1 else x[None], y if y.ndim > 1 else y[:, None]
     rows, cols = left.shape[-2], right.shape[-1]
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    batch, others = left.shape[:-2], right.shape[:-2]
+    if others and batch != others:
+        batch = np.broadcast_shapes(batch, others)
     out = np.empty((*batch, rows, cols), x.dtype)
     # without the dimensions of 1 that vectors were given
     result = out.reshape((*batch, *((rows,) if x.ndim > 1 else ()), *((cols,) if y.ndim > 1 else ())))
     operands: list[ndarray] = [out, left, right]
     if bias is not None:
-        operands.append(np.broadcast_to(bias, result.shape).reshape(out.shape))
-    if batch and out.size and left.size:
-        operands = _collapsed(operands, batch)
-    _share(_Piece(after, kind), *operands)
+        row = bias.ndim == 1 and y.ndim > 1
+        operands.append(bias if row else np.broadcast_to(bias, result.shape).reshape(out.shape))
+    if batch and not others and out.size and left.size:
+        operands = _in_rows(operands, batch)
+    _share(_Piece(after, kind), operands)
     return result
+
+
+def _in_rows(operands: list[ndarray], batch: tuple[int, ...]) -> list[ndarray]:
+    """Rows against one matrix as one product of more rows, where that needs no copy."""
+    out, left, right, *bias = operands
+    wide = [each for each in bias if each.ndim > 1]
+    if wide or not left.flags.c_contiguous:
+        strides = [operand.strides[:-1] for operand in (out, left, *wide)]
+        if len(collapse_dims((*batch, left.shape[-2]), strides)[0]) > 1:
+            return operands
+    if wide:
+        bias = [wide[0].reshape(-1, right.shape[1])]
+    return [out.reshape(-1, right.shape[1]), left.reshape(-1, left.shape[-1]), right, *bias]
 
 
 def _collapsed(operands: list[ndarray], batch: tuple[int, ...]) -> list[ndarray]:
     """The result, both factors and the bias in as few dimensions as possible, all of them with the same batch."""
-    right = operands[2]
-    others = [*operands[:2], *operands[3:]]
-    if right.ndim == 2:
-        rows = operands[0].shape[-2]
-        sizes, _ = collapse_dims((*batch, rows), [operand.strides[:-1] for operand in others])
-        if len(sizes) == 1:  # rows against one matrix: one product, of more rows
-            others = [operand.reshape(-1, operand.shape[-1]) for operand in others]
-            return [*others[:2], right, *others[2:]]
     spread = [np.broadcast_to(operand, (*batch, *operand.shape[-2:])) for operand in operands]
     spread[0] = operands[0]  # writable
     sizes, strides = collapse_dims(batch, [operand.strides[:-2] for operand in spread])
@@ -112,16 +120,26 @@ def _collapsed(operands: list[ndarray], batch: tuple[int, ...]) -> list[ndarray]
     ]
 
 
-def _share(piece: _Piece, *operands: ndarray) -> None:
+def _share(piece: _Piece, operands: list[ndarray]) -> None:
     """Compute a product in tiles of its matrices, or in stacks of small matrices."""
     out, x = operands[:2]
     *sizes, rows, cols = out.shape
     count, kind = prod(sizes), (piece.kind or out.dtype).char
-    cost = x.shape[-1] * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) * _COSTS.get(kind, _COST_OF_INTEGERS)
+    weight = _COSTS.get(kind, _COST_OF_INTEGERS)
+    cost = x.shape[-1] * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) * weight
     if count * cost < 2 * _PIECE:
-        with np.errstate(all="ignore"), blas_on_one_thread:
-            piece.compute(*operands)
+        alone = (_ALONE if rows > 1 and cols > 1 else ALONE) >> (2 if kind in "FD" else 0)
+        if rows * cols * x.shape[-1] <= alone or blas_on_one_thread.alone:
+            quietly(piece.compute, *operands)
+            return
+        with blas_on_one_thread:
+            quietly(piece.compute, *operands)
         return
+    if len(operands) > 3:
+        operands[3] = np.broadcast_to(operands[3], out.shape)
+    if sizes:
+        operands = _collapsed(operands, tuple(sizes))
+        *sizes, rows, cols = operands[0].shape
     share = min(max(count * cost // _PIECES, _PIECE), _LARGEST)
     height, width = _tile(rows, cols, cost // share)
     across = -(-cols // width)

@@ -178,7 +178,8 @@ def layer_norm_rows(
     """Layer normalisation of rows; returns the result, and each row's mean, factor and the mean's rounding."""
     rows, cols = x.shape
     out, average, rstd, low = np.empty_like(x), np.empty(rows, dtype), np.empty(rows, dtype), np.zeros(rows, dtype)
-    weight, bias = (each if each is None else block(each, dtype) for each in (weight, bias))
+    weight = weight if weight is None else block(weight, dtype)
+    bias = bias if bias is None else block(bias, dtype)
     count = dtype.type(cols)
 
     def run(start: int, stop: int, new: Any) -> None:
