@@ -60,10 +60,7 @@ def test_a_call_that_is_remembered_gives_what_the_first_gave(operator: Operator,
         if compared == 6:
             break
     assert compared
-    # a recurrent layer has as many launches as steps, and their number differs from call to call; what the host
-    # computes for a device cannot be repeated there
-    families = ("recurrent", "hosted")
-    assert bool(remembered) == (operator.name not in DEPENDING_ON_INDICES and operator.family not in families)
+    assert bool(remembered) == (operator.name not in DEPENDING_ON_INDICES)
 
 
 def test_the_table_holds_the_call_and_its_number_is_read_again() -> None:

@@ -24,7 +24,9 @@ from .repeated_calls import results, tensor
 if not HAS_TRITON:
     pytest.skip("running kernels needs Triton", allow_module_level=True)
 
-REPEATABLE = [op for op in sorted(registry.values(), key=lambda op: op.name) if op.repeatable and has_samples(op)]
+REPEATABLE = [
+    op for op in sorted(registry.values(), key=lambda op: op.name) if op.repeatable is True and has_samples(op)
+]
 
 
 def turned(operator: Operator, inputs: list[Any]) -> list[Any]:

@@ -137,11 +137,13 @@ class RNNBase(Module):
             data, first = data.unsqueeze(batch_dim), _each(first, lambda x: x.unsqueeze(1))
         elif order is not None:
             first = _each(first, lambda x: x.index_select(1, order))
-        first = self._checked(data, first, data.shape[batch_dim] if sizes is None else int(sizes[0]))
+        weights = self._flat_weights
+        sequences = data._data.shape[batch_dim] if sizes is None else int(sizes[0])
+        first = self._checked(data, first, sequences, weights[0].dtype)
         options = (self.bias, self.num_layers, self.dropout, self.training, bool(self.bidirectional))
         place, last = ((sizes,), ()) if packed else ((), (self.batch_first,))
         states = first if several else first[0]
-        out, *found = PACKAGE[self.mode.lower()](data, *place, states, self._flat_weights, *options, *last)
+        out, *found = PACKAGE[self.mode.lower()](data, *place, states, weights, *options, *last)
         if packed:
             out = PackedSequence(out, sizes, order, back)
             found = found if back is None else _each(found, lambda x: x.index_select(1, back))
@@ -162,9 +164,9 @@ class RNNBase(Module):
             raise ShapeError(f"For {which} input, {states} should also be {input.ndim}-D but got {got}")
         return input.ndim == 3
 
-    def _checked(self, data: Tensor, first: tuple[Tensor, ...] | None, sequences: int) -> Any:
+    def _checked(self, data: Tensor, first: tuple[Tensor, ...] | None, sequences: int, kind: Any) -> Any:
         """The first states, zeros where none are given; raises if they or the input do not fit."""
-        kind, count = self._flat_weights[0].dtype, self.num_layers * (1 + bool(self.bidirectional))
+        count = self.num_layers * (1 + bool(self.bidirectional))
         if data.dtype is not kind and not precision.state.types:
             raise ValueError(
                 f"RNN input dtype ({data.dtype}) does not match weight dtype ({kind}). Convert input: "

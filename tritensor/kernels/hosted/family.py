@@ -38,6 +38,7 @@ class Hosted(Operator):
 
     family = "hosted"
     about = "NumPy computes it on the host, for tensors of a device too, and the first call there says so."
+    repeatable = "cpu"
     batched = staticmethod(in_front)
     holomorphic = False
     result_kinds: Sequence[Any] = ()

@@ -44,7 +44,8 @@ class _Steps(Operator):
     """All steps, forward or backward, of "lstm", "gru", "tanh" or "relu"."""
 
     about = "All steps of a layer and direction; a step is one launch, a product with its gates' arithmetic."
-    family = "recurrent"  # not repeatable: a replay would hold a launch for each step of one length
+    family = "recurrent"
+    repeatable = "cpu"  # on a device a replay would hold a launch for each step of one length
 
     def __init__(self, mode: str, reference: Callable[..., Any], name: str, outputs: Sequence[str], doc: str) -> None:
         super().__init__(name, partial(reference, mode, None), Floating("floating", mode), outputs=outputs)

@@ -81,7 +81,7 @@ def forward(mode: str, half, x, h, w, u, b=None, d=None, c=None, projection=None
                 np.tanh(gate, out=gate)
                 gate *= factor
                 gate += shift
-                i, f, g, o = (gate[:, part * units : (part + 1) * units] for part in range(4))
+                i, f, g, o = gate.reshape(count, 4, units).swapaxes(0, 1)
                 cell *= f
                 cell += np.multiply(i, g, out=t)
                 kept[rows] = cell
@@ -92,7 +92,8 @@ def forward(mode: str, half, x, h, w, u, b=None, d=None, c=None, projection=None
             else:
                 gate += product
                 np.tanh(gate, out=old) if mode == "tanh" else np.maximum(gate, 0, out=old)
-            _rounded(old, half)
+            if half is not None:
+                _rounded(old, half)
             out[rows] = old
 
     _by_rows(run, sizes, u)
@@ -136,7 +137,7 @@ def backward(
             np.multiply(np.subtract(1, gate, out=part), gate, out=part)
             parts = [part[:, each * units : (each + 1) * units] for each in range(several)]
             if gru:
-                r, z, n = (gate[:, each * units : (each + 1) * units] for each in range(3))
+                r, z, n = gate.reshape(count, 3, units).swapaxes(0, 1)
                 state += own
                 np.multiply(np.subtract(before[rows], n, out=v), state, out=v)
                 parts[1] *= v
@@ -152,7 +153,7 @@ def backward(
                     _rounded(state, half)
                     third[rows] = state
                     state = np.matmul(state, projection)
-                i, f, g, o = (gate[:, each * units : (each + 1) * units] for each in range(4))
+                i, f, g, o = gate.reshape(count, 4, units).swapaxes(0, 1)
                 np.multiply(state, np.tanh(kept[rows], out=t), out=v)
                 parts[3] *= v
                 v *= t
