@@ -25,7 +25,8 @@ from .attention_bias import CausalBias
 
 # The widest keys and values that the kernels take, and of float64, of which a wider block spills 1.4 KB a thread.
 _WIDEST, _WIDEST_DOUBLE = 256, 128
-# Fewer scores than this are left to other operators on the CPU: blocks take 100 us at least, these from 24 on.
+# Fewer scores than this, of other operands than four-dimensional ones, are left to other operators on the CPU. As in
+# PyTorch these save no query and no key of the caller's, which may change then.
 _FEW = 1 << 11
 
 
@@ -45,8 +46,8 @@ def scaled_dot_product_attention(
     well their keys match it.
 
     It is computed by blocks of scores, on the CPU and by kernels on a device, and scores as a whole are not in memory.
-    They are where they are few, a gradient is differentiated again, a mask needs a gradient, keys or values on a device
-    are wider than 256 (of float64, 128), or `nn.attention.sdpa_kernel` wants that.
+    They are where they are few and not of four dimensions, a gradient is differentiated again, a mask needs a gradient,
+    keys or values on a device are wider than 256 (of float64, 128), or `nn.attention.sdpa_kernel` wants that.
 
     >>> import tritensor as torch
     >>> x = torch.tensor([[1., 0.], [0., 1.]])
@@ -103,7 +104,7 @@ def scaled_dot_product_attention(
     on_device = query.device is not devices.cpu
     widest = _WIDEST_DOUBLE if query.dtype is float64 else _WIDEST
     fits = not on_device or max(key.shape[-1], value.shape[-1]) <= widest
-    few = not on_device and math.prod(scores) < _FEW and ENABLED["math"]
+    few = not on_device and query._data.ndim != 4 and math.prod(scores) < _FEW and ENABLED["math"]
     if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
         out = attention(query, key, value, mask, scale=factor, diagonal=diagonal, **drawn)[0]
     else:

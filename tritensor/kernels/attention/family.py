@@ -71,7 +71,7 @@ class Attention(Operator):
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
             found = self.operands(arrays)
             outs = [
-                np.lib.stride_tricks.as_strided(np.empty(shape, of), shape, [step * of.itemsize for step in steps])
+                np.ndarray(shape, of, strides=[step * of.itemsize for step in steps])
                 for shape, of, steps in self.shapes(found, kinds)
             ]
             self.computed(found, outs, kind, **metadata)
@@ -87,10 +87,11 @@ class Attention(Operator):
         batch, rows, keys = batch_of(q.shape, k.shape, v.shape), q.shape[-2], k.shape[-2]
 
         def spread(x: np.ndarray | None, *last: int) -> Any:
-            return None if x is None else np.broadcast_to(x, (*batch, *last))[None]
+            return x if x is None else (x if x.shape == (*batch, *last) else np.broadcast_to(x, (*batch, *last)))[None]
 
         numbers = (*dropout_numbers(**drawn), rows, keys) if drawn["p"] else None
-        operands = (*(spread(x, *x.shape[-2:]) for x in (q, k, v)), spread(mask, rows, keys))
+        whole = spread(q, *q.shape[-2:]), spread(k, *k.shape[-2:]), spread(v, *v.shape[-2:])
+        operands = (*whole, spread(mask, rows, keys))
         if self is attention:
             attend(operands, outs[0][None], outs[1][None], scale, diagonal, numbers, kind)
         else:

@@ -22,6 +22,9 @@ ndarray = np.ndarray
 _SCORES = 1 << 18
 # Queries of a block before a diagonal: the keys behind it are left out.
 _QUERIES = 128
+# Of fewer scores the largest are found sooner than it is known whether they are needed, and fewer elements are read
+# as they lie.
+_FEW = 1 << 12
 # Exponentials of scores up to this, and their sums, are numbers of float32 with all their digits.
 _SMALL = 60
 
@@ -49,12 +52,16 @@ def _end(first: int, step: int, keys: int, diagonal: int | None) -> int:
 
 def _share(batch: tuple[int, ...], scores: int, run: Callable[[Any], None]) -> None:
     """Call `run` with indices of a batch, of as many at a time as their scores fill a block."""
+    count = prod(batch)
+    if count * scores <= _SCORES and batch[0] == 1:
+        in_pieces(lambda start, stop: run((0, *[slice(None)] * (len(batch) - 1))), count and 1, 1)
+        return
 
     def some(start: int, stop: int) -> None:
         for place in places(batch, start, stop):
             run(place)
 
-    in_pieces(some, prod(batch), max(_SCORES // max(scores, 1), 1))
+    in_pieces(some, count, max(_SCORES // max(scores, 1), 1))
 
 
 def _scores(scaled: ndarray, k: ndarray, mask: ndarray | None, first: int, diagonal: int | None) -> ndarray:
@@ -70,6 +77,11 @@ def _scores(scaled: ndarray, k: ndarray, mask: ndarray | None, first: int, diago
         seen = np.arange(begin, cols) <= np.arange(first, first + rows)[:, None] + diagonal
         scores[..., begin:] = np.where(seen, scores[..., begin:], scores.dtype.type(-inf))
     return scores
+
+
+def _operand(x: ndarray, kind: np.dtype) -> ndarray:
+    """A part of an operand in the dtype to compute in: as it is, unless products would read it slowly."""
+    return x if x.dtype == kind and (x.flags.c_contiguous or x.size < _FEW) else converted(x, kind)
 
 
 def _are_small(scaled: ndarray, k: ndarray) -> bool:
@@ -129,12 +141,13 @@ def attend(
         rows, heads = slice(block * step, block * step + step), tuple(heads)
         end = _end(rows.start, step, keys, diagonal)
         part = None if mask is None else mask[heads][..., rows, :end]
-        scaled = converted(q[heads][..., rows, :], kind) * kind.type(factor)
-        key = converted(k[heads][..., :end, :], kind)
+        scaled = _operand(q[heads][..., rows, :], kind) * kind.type(factor)
+        key = _operand(k[heads][..., :end, :], kind)
         scores = _scores(scaled, key, part, rows.start, diagonal)
         top: Any = kind.type(0)
-        if end and not ((mask is None or mask.dtype == bool) and _are_small(scaled, key)):
-            top = scores.max(-1, keepdims=True)
+        limited = scores.size >= _FEW and (mask is None or mask.dtype == bool)
+        if end and not (limited and _are_small(scaled, key)):
+            top = np.maximum.reduce(scores, -1, keepdims=True)
             top[top == -inf] = 0  # a query without keys: its weights are zeros
             np.subtract(scores, top, out=scores)
         weights = np.exp(scores, out=scores)
@@ -143,7 +156,7 @@ def attend(
         logsumexp[heads][..., rows] = np.where(blind, inf, np.log(total) + top)[..., 0]
         if dropout is not None:
             np.multiply(weights, _kept(weights.shape, batch, heads, rows, dropout, kind), out=weights)
-        found = np.matmul(weights, converted(v[heads][..., :end, :], kind))
+        found = np.matmul(weights, _operand(v[heads][..., :end, :], kind))
         total[blind] = 1
         out[heads][..., rows, :] = np.divide(found, total, out=found)
 
@@ -174,14 +187,14 @@ def attend_backward(
 
     def run(place: Any) -> None:
         one = (*place, slice(None, 1)) if shared else place
-        key, value = (_with_column(converted(each[one], kind), 1) for each in (k, v))
+        key, value = (_with_column(_operand(each[one], kind), 1) for each in (k, v))
         grad_key, grad_value = (np.zeros((*each.shape[:-1], each.shape[-1] - 1), kind) for each in (key, value))
         for first in range(0, count, step):
             rows, end = slice(first, first + step), _end(first, step, keys, diagonal)
-            here, query, result = (converted(each[place][..., rows, :], kind) for each in (grad, q, out))
+            here, query, result = (_operand(each[place][..., rows, :], kind) for each in (grad, q, out))
             part = None if mask is None else mask[place][..., rows, :end]
             scaled = query * kind.type(factor)
-            less = _with_column(scaled, -converted(logsumexp[place][..., rows], kind))
+            less = _with_column(scaled, -_operand(logsumexp[place][..., rows], kind))
             weights = _scores(less, key[..., :end, :], part, first, diagonal)
             np.exp(weights, out=weights)
             delta = np.vecdot(here, result)
