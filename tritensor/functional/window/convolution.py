@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ...autograd.levels import followed
@@ -18,6 +19,8 @@ from ..matmul.linear_algebra import fused_activation
 
 def numbers(call: str, name: str, value: object, count: int) -> tuple[int, ...]:
     """A number, or one for each dimension, as one for each."""
+    if value.__class__ is int:
+        return (value,) * count
     several = value if isinstance(value, (tuple, list)) else (value,)
     try:
         numbers = tuple([operator.index(each) for each in several])
@@ -41,13 +44,13 @@ def _check_operands(call: str, rank: int, input: Any, weight: Any, bias: Any) ->
     check_tensor(call, "weight", 2, weight)
     if bias is not None:
         check_tensor(call, "bias", 3, bias)
-    if input.ndim not in (rank + 1, rank + 2):
+    if input._data.ndim not in (rank + 1, rank + 2):
         raise ShapeError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {call}, but got input of size: "
             f"{list(input.shape)}",
             f"weight has the shape {list(weight.shape)}",
         )
-    if weight.ndim != rank + 2:
+    if weight._data.ndim != rank + 2:
         if weight.ndim < 3:
             raise ShapeError("weight should have at least three dimensions", f"got {list(weight.shape)}")
         raise ShapeError(
@@ -133,13 +136,33 @@ def convolve(
     """`conv1d`, `conv2d` or `conv3d`, by `rank`."""
     call = f"conv{rank}d"
     _check_operands(call, rank, input, weight, bias)
-    if input.ndim == rank + 1:
+    if input._data.ndim == rank + 1:
         batch = input.unsqueeze(0)
         return convolve(rank, batch, weight, bias, stride, padding, dilation, groups, activation).squeeze(0)
-    stride, dilation = (
-        numbers(call, name, value, rank) for name, value in (("stride", stride), ("dilation", dilation))
-    )
-    x, kernel = input._data.shape, weight._data.shape[2:]
+    stride, dilation = numbers(call, "stride", stride, rank), numbers(call, "dilation", dilation, rank)
+    if not isinstance(padding, str):
+        padding = numbers(call, "padding", padding, rank)
+    groups = whole(call, "groups", groups)
+    shapes = (input._data.shape, weight._data.shape, None if bias is None else bias._data.shape)
+    padding, size = _geometry(*shapes, stride, padding, dilation, groups)
+    if not shapes[0][1]:  # as in PyTorch no channels give no channels
+        weight, bias = weight[:0], None
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
+    return _run(convolution, activation, call, input, weight, bias, **geometry)
+
+
+@lru_cache(4096)
+def _geometry(
+    x: tuple[int, ...],
+    weight: tuple[int, ...],
+    bias: tuple[int, ...] | None,
+    stride: tuple[int, ...],
+    padding: Any,
+    dilation: tuple[int, ...],
+    groups: int,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The padding in numbers and the sizes of the results of a convolution; raises if its arguments do not fit."""
+    kernel, rank = weight[2:], len(stride)
     words = padding if isinstance(padding, str) else ""
     if words not in ("", "same", "valid"):
         raise ShapeError(f"Invalid padding string: '{words}'", remedy="pass 'same', 'valid' or numbers")
@@ -147,11 +170,10 @@ def convolve(
         if max(stride) != 1:
             raise ShapeError("padding='same' is not supported for strided convolutions", f"stride is {stride}")
         padding = tuple([same_padding(*each) for each in zip(kernel, dilation, strict=True)])
-    else:
-        padding = (0,) * rank if words else numbers(call, "padding", padding, rank)
-    groups = whole(call, "groups", groups)
+    elif words:
+        padding = (0,) * rank
     _check_numbers(stride, padding, dilation, groups)
-    _check_channels(x, weight._data.shape, None if bias is None else bias._data.shape, groups, False)
+    _check_channels(x, weight, bias, groups, False)
     if words == "same":
         size = x[2:]
     else:
@@ -162,13 +184,10 @@ def convolve(
         raise ShapeError(
             f"Calculated padded input size per channel: ({padded}). Kernel size: ({taken}). Kernel size can't be "
             "greater than actual input size",
-            f"input has the shape {list(x)}, weight {list(weight._data.shape)}",
+            f"input has the shape {list(x)}, weight {list(weight)}",
         )
-    _check_elements(x, weight._data.shape)
-    if not x[1]:  # as in PyTorch no channels give no channels
-        weight, bias = weight[:0], None
-    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
-    return _run(convolution, activation, call, input, weight, bias, **geometry)
+    _check_elements(x, weight)
+    return padding, size
 
 
 def convolve_transposed(

@@ -12,9 +12,10 @@ Arrays have a dimension of groups here: (images, groups, channels, *sizes), weig
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from .geometry import Line, last
 
 ndarray = np.ndarray
 Body = Callable[[ndarray], ndarray]
+Form = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides
 Make = Callable[[tuple[int, ...], Any], ndarray]
 
 # Bytes of a piece's columns and results. 3x3 of 64 channels takes 28 ms with 0.5 MB on one thread, 24.5 with 1 MB,
@@ -34,11 +36,11 @@ Make = Callable[[tuple[int, ...], Any], ndarray]
 CACHE = 1 << 20
 # A piece has at least so many columns, because each packs the weights again; and there are so many pieces at least.
 _LEAST = 192
-_PIECES = 8
+PIECES = 8
 # Products from which a piece is worth a thread of its own: 0.35 ms of float32.
-_WORTH = 1 << 24
+WORTH = 1 << 24
 # Rows of the weights in a piece that does not have all, and unfolds the same columns again.
-_ROWS = 64
+ROWS = 64
 # Results of a piece of depthwise sums: 32 planes of 56x56 take 1.3 ms, 2 take 7, as threads wait for each other then.
 # With the channels innermost also elements of a row, for each of which there is a copy of its weights.
 _SINGLE = 1 << 17
@@ -57,10 +59,9 @@ def _strides_in(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[
         return None
 
 
-def _viewed(array: ndarray, shape: tuple[int, ...]) -> Any:
+def viewed(array: ndarray, shape: tuple[int, ...]) -> Any:
     """The array in another shape, where that needs no copy."""
-    strides = _strides_in(array.shape, array.strides, shape)
-    return None if strides is None else as_strided(array, shape, strides)
+    return None if _strides_in(array.shape, array.strides, shape) is None else array.reshape(shape)
 
 
 class _Piece(NamedTuple):
@@ -73,40 +74,47 @@ class _Piece(NamedTuple):
     box: tuple[tuple[int, int], ...]
 
 
-def _ranges(count: int, extent: int) -> list[slice]:
+def slices_of(count: int, extent: int) -> list[slice]:
+    """Ranges of so many elements, one after the other, as slices."""
     return [slice(start, min(start + extent, count)) for start in range(0, count, extent)]
 
 
 class _Correlation:
-    """The common part of the pieces of a correlation.
+    """The common part of the pieces of correlations of these shapes and strides.
 
     Args:
-        x: the input. out: the results of this correlation, or their gradient.
-        rows: how many there are in each group.
+        x: shape and strides of the input. out: those of the results of this correlation, or of their gradient.
         kind: the dtype to compute in.
         depthwise: a group of one channel may be summed without unfolding.
     """
 
-    def __init__(
-        self, x: ndarray, out: ndarray, lines: Sequence[Line], kind: np.dtype[Any], depthwise: bool = True
-    ) -> None:
-        sizes = x.shape[3:]
+    def __init__(self, x: Form, out: Form, lines: Sequence[Line], kind: np.dtype[Any], depthwise: bool = True) -> None:
+        sizes = x[0][3:]
         if all(line[1:4] == (1, 0, 1) and line.places == size for line, size in zip(lines, sizes, strict=True)):
             # one dimension where that needs no copy: its parts are matrices as they are
-            flat = [_viewed(each, (*each.shape[:3], prod(sizes))) for each in (x, out)]
-            if flat[0] is not None and flat[1] is not None:
-                x, out, lines = flat[0], flat[1], [Line(prod(sizes), 1, 0)]
-        self.x, self.out, self.lines, self.kind = x, out, tuple(lines), kind
-        self.images, self.groups, self.channels = x.shape[:3]
-        self.rows = out.shape[2]
+            flat = [(*shape[:3], prod(sizes)) for shape, _ in (x, out)]
+            steps = [_strides_in(*form, shape) for form, shape in zip((x, out), flat, strict=True)]
+            if None not in steps:
+                x, out, lines = (flat[0], steps[0]), (flat[1], steps[1]), [Line(prod(sizes), 1, 0)]
+        self.shapes, self.lines, self.kind = (x[0], out[0]), tuple(lines), kind
+        self.images, self.groups, self.channels, *self.sizes = x[0]
+        self.rows = out[0][2]
+        self.spans: dict[Any, tuple[Any, ...]] = {}
         self.taps = tuple(line.taps for line in self.lines)
         self.counts = tuple(line.places for line in self.lines)
         self.depth = self.channels * prod(self.taps)
         # whether columns, or depthwise the runs, have the channels innermost
         single = depthwise and self.channels == 1 and all(line.step == 1 for line in self.lines)
         inner = 1 if single and self.rows == 1 else 2
-        self.last = x.shape[inner] > 1 and abs(x.strides[inner]) < min(map(abs, x.strides[3:]))
+        self.last = x[0][inner] > 1 and abs(x[1][inner]) < min(map(abs, x[1][3:]))
         self.single = single and self.rows <= _FEW
+        # the first element that each weight lies on, and how far it is to the next weight and to the next result
+        self.first = last([slice(max((1 - line.taps) * line.reach, 0), None) for line in self.lines])
+        self.reaches, self.steps = [line.reach for line in self.lines], [line.step for line in self.lines]
+
+    def fitted(self, x: ndarray, out: ndarray) -> tuple[ndarray, ndarray]:
+        """The arrays of a call, with the dimensions that this has."""
+        return x.reshape(self.shapes[0]), out.reshape(self.shapes[1])
 
     def boxes(self, columns: int, across: int | None = None) -> list[tuple[tuple[int, int], ...]]:
         """The results of an image in boxes of about so many, at most `across` of them along the last dimension."""
@@ -116,50 +124,56 @@ class _Correlation:
             across = None
             extent = -(-count // -(-count // extent))  # of about equal sizes
             columns //= extent
-            parts.append([(part.start, part.stop) for part in _ranges(count, extent)])
+            parts.append([(part.start, part.stop) for part in slices_of(count, extent)])
         return list(product(*reversed(parts)))
 
-    def read(self, make: Make, piece: _Piece) -> ndarray:
-        """What the results of a piece are made of, in the dtype to compute in, with zeros around the input."""
-        spans = [line.within(*ends) for line, ends in zip(self.lines, piece.box, strict=True)]
+    def around(self, box: tuple[tuple[int, int], ...]) -> tuple[Any, ...]:
+        """What a box of results is made of: the part of the input; whether that is all; else the shape with the zeros
+        around it, the indices of these, and the part's."""
+        spans = [line.within(*ends) for line, ends in zip(self.lines, box, strict=True)]
         inside = [
             (min(max(low, 0), high), max(min(high, size), low, 0))
-            for (low, high), size in zip(spans, self.x.shape[3:], strict=True)
+            for (low, high), size in zip(spans, self.sizes, strict=True)
         ]
         inside = [(low, max(low, high)) for low, high in inside]
-        where = [slice(low, high) for low, high in inside]
-        part = self.x[(piece.images, piece.groups, piece.channels, *where)]
-        if inside == spans and part.dtype == self.kind and not self.single:
+        key: list[slice] = [slice(None)] * 3
+        zeros: list[tuple[slice, ...]] = []
+        for (low, high), (first, end) in zip(spans, inside, strict=True):
+            edges = slice(0, first - low), slice(end - low, high - low)
+            zeros += [(*key, edge) for edge in edges if edge.start < edge.stop]
+            key.append(slice(first - low, end - low))
+        where, shape = [slice(low, high) for low, high in inside], [high - low for low, high in spans]
+        return where, inside == spans, shape, zeros, tuple(key)
+
+    def read(self, x: ndarray, make: Make, piece: _Piece) -> ndarray:
+        """What the results of a piece are made of, in the dtype to compute in, with zeros around the input."""
+        found = self.spans.get(piece.box)
+        if found is None:
+            found = self.spans[piece.box] = self.around(piece.box)
+        where, whole, extents, zeros, key = found
+        part = x[(piece.images, piece.groups, piece.channels, *where)]
+        if whole and part.dtype == self.kind and not self.single:
             return part
-        shape = (*part.shape[:3], *[high - low for low, high in spans])
+        shape = (*part.shape[:3], *extents)
         if self.last:
             block = np.moveaxis(make((shape[0], *shape[3:], *shape[1:3]), self.kind), (-2, -1), (1, 2))
         elif self.single:
             block = make(shape, self.kind)
         else:  # images innermost, so that columns of small ones are copied in runs of several
             block = np.moveaxis(make((*shape[1:], shape[0]), self.kind), -1, 0)
-        key: list[slice] = [slice(None)] * 3
-        for (low, high), (first, end) in zip(spans, inside, strict=True):
-            for around in (slice(0, first - low), slice(end - low, high - low)):
-                if around.start < around.stop:
-                    block[(*key, around)] = 0
-            key.append(slice(first - low, end - low))
-        block[tuple(key)] = part
+        for around in zeros:
+            block[around] = 0
+        block[key] = part
         return block
 
-    def columns(self, make: Make, piece: _Piece) -> ndarray:
+    def columns(self, x: ndarray, make: Make, piece: _Piece) -> ndarray:
         """The unfolded input: (groups, depth, results of all images), the depth in the order of `matrix`."""
-        block, rank = self.read(make, piece), len(self.lines)
+        block, rank = self.read(x, make, piece), len(self.lines)
         steps, places = block.strides[3:], [high - low for low, high in piece.box]
-        first = [slice(max((1 - line.taps) * line.reach, 0), None) for line in self.lines]
         view = as_strided(
-            block[last(first)],
+            block[self.first],
             (*block.shape[:3], *self.taps, *places),
-            (
-                *block.strides[:3],
-                *[step * line.reach for step, line in zip(steps, self.lines, strict=True)],
-                *[step * line.step for step, line in zip(steps, self.lines, strict=True)],
-            ),
+            (*block.strides[:3], *map(mul, steps, self.reaches), *map(mul, steps, self.steps)),
         )
         images, groups, channels = view.shape[:3]
         depth, width = channels * prod(self.taps), images * prod(view.shape[3 + rank :])
@@ -168,7 +182,7 @@ class _Correlation:
             view, shape = view.transpose(1, 0, *outer, *inner, 2), (groups, width, depth)
         else:
             view, shape = view.transpose(1, 2, *inner, *outer, 0), (groups, depth, width)
-        found = _viewed(view, shape)
+        found = viewed(view, shape)
         if found is None:
             found = make(shape, self.kind)
             found.reshape(view.shape)[...] = view
@@ -179,7 +193,7 @@ class _Correlation:
         if self.last:
             weight = np.moveaxis(weight, 2, -1)
         shape = (*weight.shape[:2], prod(weight.shape[2:]))
-        found = _viewed(weight, shape) if weight.dtype == self.kind else None
+        found = viewed(weight, shape) if weight.dtype == self.kind else None
         if found is None:
             found = make(shape, self.kind)
             found.reshape(weight.shape)[...] = weight
@@ -200,39 +214,48 @@ class _Correlation:
         made = make((groups, rows, *box, images), self.kind)
         return made.reshape(groups, rows, prod(box) * images), np.moveaxis(made, -1, 0)
 
-    def results(self, piece: _Piece) -> tuple[ndarray, ndarray | None]:
+    def results(self, out: ndarray, piece: _Piece) -> tuple[ndarray, ndarray | None]:
         """The elements of `out` in a piece, and the same as (groups, rows, results) if that needs no copy."""
-        part = self.out[(piece.images, piece.groups, piece.rows, *[slice(*ends) for ends in piece.box])]
+        part = out[(piece.images, piece.groups, piece.rows, *[slice(*ends) for ends in piece.box])]
         if part.shape[0] != 1 or part.dtype != self.kind:
             return part, None
-        return part, _viewed(part[0], (*part.shape[1:3], prod(part.shape[3:])))
+        return part, viewed(part[0], (*part.shape[1:3], prod(part.shape[3:])))
 
+    @cached_property
+    def shared(self) -> bool:
+        """Whether several pieces take the same part of the weights."""
+        return len({(piece.groups.start, piece.rows.start) for piece in self.pieces}) < len(self.pieces)
+
+    @cached_property
     def pieces(self) -> list[_Piece]:
         """The pieces of a matrix product, or of depthwise sums."""
         results = prod(self.counts)
         if self.single:
-            return self.single_pieces()
+            return self.single_pieces
         total = self.images * self.groups * results
         columns = CACHE // (self.kind.itemsize * (self.depth + self.rows))
-        columns = max(min(columns, -(-total // _PIECES)), _LEAST)
+        columns = max(min(columns, -(-total // PIECES)), _LEAST)
         boxes = self.boxes(columns)
         groups = min(self.groups, max(columns // results, 1))
         images = min(self.images, max(columns // (results * groups), 1))
-        parts: list[Any] = [boxes, _ranges(self.images, images), _ranges(self.groups, groups)]
+        parts: list[Any] = [boxes, slices_of(self.images, images), slices_of(self.groups, groups)]
         rows = self.rows
         while (
-            prod(map(len, parts)) * -(-self.rows // rows) < _PIECES
-            and rows >= 2 * _ROWS
-            and min(results, columns) * groups * images * self.depth * rows >= 2 * _WORTH
+            prod(map(len, parts)) * -(-self.rows // rows) < PIECES
+            and rows >= 2 * ROWS
+            and min(results, columns) * groups * images * self.depth * rows >= 2 * WORTH
         ):
             rows = -(-rows // 2)
         channels = slice(0, self.channels)
-        return [_Piece(n, g, r, channels, box) for n, g, box, r in product(*parts[1:], boxes, _ranges(self.rows, rows))]
+        return [
+            _Piece(n, g, r, channels, box) for n, g, box, r in product(*parts[1:], boxes, slices_of(self.rows, rows))
+        ]
 
+    @cached_property
     def single_pieces(self) -> list[_Piece]:
         """The pieces of depthwise sums."""
         results, total = prod(self.counts), prod(self.counts) * self.images * self.groups
-        columns = max(min(_SINGLE // self.rows, -(-total // _PIECES)), _LEAST)
+        columns = max(min(_SINGLE // self.rows, -(-total // PIECES)), _LEAST)
         if self.last:
             groups = min(self.groups, _TILE)
             boxes = self.boxes(columns // groups, max(_TILE // groups, 1))
@@ -240,7 +263,7 @@ class _Correlation:
             groups, boxes = min(self.groups, max(columns // results, 1)), self.boxes(columns)
         images = min(self.images, max(columns // (results * groups), 1))
         whole = slice(0, self.rows), slice(0, 1)
-        ranges = _ranges(self.images, images), _ranges(self.groups, groups), boxes
+        ranges = slices_of(self.images, images), slices_of(self.groups, groups), boxes
         return [_Piece(n, g, *whole, box) for n, g, box in product(*ranges)]
 
     def runs(self, block: ndarray, box: Sequence[int]) -> tuple[str, ndarray]:
@@ -250,8 +273,7 @@ class _Correlation:
         is between them; with the channels innermost (images, *box[:-1], results of all channels, *taps).
         """
         steps, taps = block.strides[3:], "xyz"[: len(box)]
-        reach = [step * line.reach for step, line in zip(steps, self.lines, strict=True)]
-        begin = block[last([slice(max((1 - line.taps) * line.reach, 0), None) for line in self.lines])]
+        reach, begin = map(mul, steps, self.reaches), block[self.first]
         if self.last:
             shape = (len(block), *box[:-1], box[-1] * block.shape[1])
             strides, letters = (block.strides[0], *steps[:-1], block.itemsize), "m" + "ab"[: len(box) - 1] + "n"
@@ -261,11 +283,11 @@ class _Correlation:
             strides, letters = (block.itemsize, *block.strides[1::-1]), "ngm"
         return letters + taps, as_strided(begin, (*shape, *self.taps), (*strides, *reach))
 
-    def single_weights(self, make: Make, piece: _Piece) -> ndarray:
+    def single_weights(self, x: ndarray, out: ndarray, make: Make, piece: _Piece) -> ndarray:
         """The gradient of a piece's depthwise weights, (groups, rows, *taps)."""
-        block, box = self.read(make, piece), [high - low for low, high in piece.box]
+        block, box = self.read(x, make, piece), [high - low for low, high in piece.box]
         letters, view = self.runs(block, box)
-        part, taps, lead = self.results(piece)[0], letters[-len(box) :], letters[: -len(box)]
+        part, taps, lead = self.results(out, piece)[0], letters[-len(box) :], letters[: -len(box)]
         if self.last:
             grad = make((len(part), *box, part.shape[1]), self.kind)
             grad[...] = np.moveaxis(part[:, :, 0], 1, -1)
@@ -278,9 +300,9 @@ class _Correlation:
         grad = grad[..., : len(view)][(..., *[None] * len(box), slice(None))]
         return np.add.reduce(np.vecdot(np.moveaxis(view, 0, -1).swapaxes(0, 1)[:, :, None], grad), 0)
 
-    def summed(self, make: Make, piece: _Piece, weight: ndarray) -> ndarray:
+    def summed(self, x: ndarray, make: Make, piece: _Piece, weight: ndarray) -> ndarray:
         """The depthwise sums of a piece, (images, groups, rows, *box)."""
-        block, box = self.read(make, piece), [high - low for low, high in piece.box]
+        block, box = self.read(x, make, piece), [high - low for low, high in piece.box]
         letters, view = self.runs(block, box)
         images, groups = block.shape[:2]
         taps = letters[-len(box) :]
@@ -296,6 +318,9 @@ class _Correlation:
         given = f"{letters},gr{taps}->nrgm"
         np.einsum(given, view, weight, out=total.transpose(3, 2, 1, 0)[: len(view)], order="F")
         return total.reshape(images, groups, self.rows, *wide)[last([slice(count) for count in box])]
+
+
+_planned = lru_cache(256)(_Correlation)
 
 
 def correlate(
@@ -319,11 +344,10 @@ def correlate(
         if after is not None:
             out[...] = after(out.astype(kind))
         return
-    whole = _Correlation(x, out, lines, kind)
+    whole = _planned((x.shape, x.strides), (out.shape, out.strides), tuple(lines), kind)
+    x, out = whole.fitted(x, out)
     weight = weight.reshape(*weight.shape[:3], *whole.taps)
-    pieces = whole.pieces()
-    # copied by the pieces, if each is the only one that takes its part
-    shared = len({(piece.groups.start, piece.rows.start) for piece in pieces}) < len(pieces)
+    pieces, shared = whole.pieces, whole.shared  # the weights are copied by the pieces unless they share them
     if whole.single:
         matrix = weight[:, :, 0].astype(kind, copy=False)
     elif shared:
@@ -332,9 +356,9 @@ def correlate(
     def run(index: int, _: int) -> None:
         piece = pieces[index]
         with scratch() as make:
-            part, flat = whole.results(piece)
+            part, flat = whole.results(out, piece)
             if whole.single:
-                total = whole.summed(make, piece, matrix[piece.groups])
+                total = whole.summed(x, make, piece, matrix[piece.groups])
                 if bias is not None:
                     np.add(total, bias[(piece.groups, piece.rows, *[None] * len(piece.box))], out=total)
                 part[...] = total if after is None else after(total)
@@ -342,7 +366,7 @@ def correlate(
             total, seen = (flat, part) if flat is not None else whole.new(make, part.shape)
             here = piece.groups, piece.rows
             np.matmul(
-                matrix[here] if shared else whole.matrix(weight[here], make), whole.columns(make, piece), out=total
+                matrix[here] if shared else whole.matrix(weight[here], make), whole.columns(x, make, piece), out=total
             )
             if bias is not None:
                 np.add(total, bias[piece.groups, piece.rows, None], out=total)
@@ -350,65 +374,6 @@ def correlate(
                 part[...] = after(seen)
             elif seen is not part:
                 part[...] = seen
-
-    in_pieces(run, len(pieces), 1)
-
-
-def is_spread(x: ndarray, weight: ndarray, kind: np.dtype[Any]) -> bool:
-    """True if a transposed convolution is computed by `spread`: the weights are more than their products with x.
-
-    Args:
-        x: (images, groups, channels, *sizes). weight: (groups, channels, rows, *taps).
-    """
-    matrix = _viewed(weight, (*weight.shape[:2], prod(weight.shape[2:])))
-    many = x.shape[0] * prod(x.shape[3:]) < x.shape[2]
-    return many and x.size > 0 and weight.size >= _WORTH >> 6 and weight.dtype == kind and matrix is not None
-
-
-def spread(
-    out: ndarray,
-    x: ndarray,
-    weight: ndarray,
-    bias: ndarray | None,
-    geometry: Sequence[tuple[int, int, int]],
-    after: Body | None = None,
-) -> None:
-    """A transposed convolution that multiplies the weights where they lie, in half of the time of the correlations,
-    which need them in another order; the products are added at their places.
-
-    Args:
-        out: (images, groups, rows, *results). x, weight: as for `is_spread`. bias: (groups, rows).
-        geometry: stride, padding and dilation of each dimension.
-    """
-    images, groups, channels, *sizes = x.shape
-    rows, taps = weight.shape[2], weight.shape[3:]
-    columns = np.moveaxis(x, 0, -1).reshape(groups, channels, -1)
-    each = max(-(-rows // _PIECES), min(rows, _ROWS // 4))
-    pieces = list(product(range(groups), _ranges(rows, each)))
-    lengths = [
-        max((count - 1) * step + (kernel - 1) * gap + 1, around + size)
-        for count, kernel, size, (step, around, gap) in zip(sizes, taps, out.shape[3:], geometry, strict=True)
-    ]
-    inside = [slice(around, around + size) for size, (_, around, _) in zip(out.shape[3:], geometry, strict=True)]
-
-    def run(index: int, _: int) -> None:
-        group, some = pieces[index]
-        with scratch() as make:
-            count = some.stop - some.start
-            products: Any = make((count * prod(taps), columns.shape[2]), x.dtype)
-            np.matmul(weight[group, :, some].reshape(channels, -1).T, columns[group], out=products)
-            products, total = (
-                products.reshape(count, *taps, *sizes, images),
-                np.zeros((count, *lengths, images), x.dtype),
-            )
-            for tap in product(*map(range, taps)):
-                along = zip(tap, sizes, geometry, strict=True)
-                where = [slice(k * gap, k * gap + (size - 1) * step + 1, step) for k, size, (step, _, gap) in along]
-                total[(slice(None), *where)] += products[(slice(None), *tap)]
-            total = total[(slice(None), *inside)]
-            if bias is not None:
-                total = total + bias[(group, some, *[None] * (len(taps) + 1))]
-            out[:, group, some] = np.moveaxis(total if after is None else after(total), -1, 0)
 
     in_pieces(run, len(pieces), 1)
 
@@ -423,13 +388,15 @@ def correlate_weights(
     if not out.size or not grad.size:
         out[...] = 0
         return
-    whole = _Correlation(x, grad, lines, kind, depthwise=depthwise and kind.kind == "f")
+    depthwise = depthwise and kind.kind == "f"
+    whole = _planned((x.shape, x.strides), (grad.shape, grad.strides), tuple(lines), kind, depthwise)
     shape = (*out.shape[:3], *whole.taps)
     if whole.single:
-        out.reshape(shape)[:, :, 0] = _single_weights(whole)
+        out.reshape(shape)[:, :, 0] = _single_weights(whole, *whole.fitted(x, grad))
         if not whole.last and not np.isfinite(out).all():  # zeros between rows were multiplied with what is not finite
             correlate_weights(out, x, grad, lines, kind, depthwise=False)
         return
+    x, grad = whole.fitted(x, grad)
     taps = prod(whole.taps)
     results = prod(whole.counts)
     # some channels, or groups, in each piece; and then parts of the sum, whose results fit into half of the operands
@@ -437,13 +404,13 @@ def correlate_weights(
     groups = min(whole.groups, max(_WEIGHTS // (whole.channels * taps), 1))
     columns = max(CACHE // (kind.itemsize * (whole.rows + channels * taps) * groups), _LEAST)
     images = min(whole.images, max(columns // results, 1))
-    steps = list(product(_ranges(whole.images, images), whole.boxes(columns)))
-    if len(steps) < _PIECES:
-        channels = min(channels, max(-(-whole.channels // _PIECES), -(-_ROWS // taps)))
-    places = list(product(_ranges(whole.groups, groups), _ranges(whole.channels, channels)))
+    steps = list(product(slices_of(whole.images, images), whole.boxes(columns)))
+    if len(steps) < PIECES:
+        channels = min(channels, max(-(-whole.channels // PIECES), -(-ROWS // taps)))
+    places = list(product(slices_of(whole.groups, groups), slices_of(whole.channels, channels)))
     cost = results * whole.images * whole.groups * whole.rows * whole.depth
-    parts = min(-(-_PIECES // len(places)), len(steps), cost // _WORTH, (x.size + grad.size) // (2 * out.size))
-    spans = _ranges(len(steps), -(-len(steps) // max(parts, 1)))
+    parts = min(-(-PIECES // len(places)), len(steps), cost // WORTH, (x.size + grad.size) // (2 * out.size))
+    spans = slices_of(len(steps), -(-len(steps) // max(parts, 1)))
     direct = len(spans) == 1 and out.dtype == kind
     sums = out.reshape(1, *shape) if direct else np.empty((len(spans), *shape), kind)
 
@@ -453,9 +420,9 @@ def correlate_weights(
         depth = (c.stop - c.start) * taps
         with scratch() as make:
             if len(steps) == 1 and not whole.last:
-                flat = _viewed(place, (*place.shape[:2], depth))
+                flat = viewed(place, (*place.shape[:2], depth))
                 if flat is not None:
-                    gradient, columns = _operands(whole, make, _Piece(steps[0][0], g, rows, c, steps[0][1]))
+                    gradient, columns = _operands(whole, x, grad, make, _Piece(steps[0][0], g, rows, c, steps[0][1]))
                     np.matmul(gradient, columns.swapaxes(1, 2), out=flat)
                     return
             # the columns come first in the product, which OpenBLAS computes in 0.8 of the time
@@ -463,7 +430,7 @@ def correlate_weights(
             used = make.used
             for number, (n, box) in enumerate(steps[span]):
                 make.used = used
-                gradient, columns = _operands(whole, make, _Piece(n, g, rows, c, box))
+                gradient, columns = _operands(whole, x, grad, make, _Piece(n, g, rows, c, box))
                 np.matmul(columns, gradient.swapaxes(1, 2), out=once if number else total)
                 if number:
                     np.add(total, once, out=total)
@@ -474,25 +441,25 @@ def correlate_weights(
         out.reshape(shape)[...] = sums[0] if len(spans) == 1 else np.add.reduce(sums, 0)
 
 
-def _operands(whole: _Correlation, make: Any, piece: _Piece) -> tuple[ndarray, ndarray]:
+def _operands(whole: _Correlation, x: ndarray, grad: ndarray, make: Any, piece: _Piece) -> tuple[ndarray, ndarray]:
     """The gradient of a piece's results, (groups, rows, results), and what they were made of."""
-    part, flat = whole.results(piece)
+    part, flat = whole.results(grad, piece)
     if flat is None:
         flat, seen = whole.new(make, part.shape)
         seen[...] = part
-    return flat, whole.columns(make, piece)
+    return flat, whole.columns(x, make, piece)
 
 
-def _single_weights(whole: _Correlation) -> ndarray:
+def _single_weights(whole: _Correlation, x: ndarray, grad: ndarray) -> ndarray:
     """The gradient of depthwise weights, (groups, rows, *taps)."""
-    pieces = whole.single_pieces()
+    pieces = whole.single_pieces
     steps = {key: index for index, key in enumerate(dict.fromkeys((each.images.start, each.box) for each in pieces))}
     sums = np.empty((len(steps), whole.groups, whole.rows, *whole.taps), whole.kind)
 
     def run(index: int, _: int) -> None:
         piece = pieces[index]
         with scratch() as make:
-            sums[steps[piece.images.start, piece.box], piece.groups] = whole.single_weights(make, piece)
+            sums[steps[piece.images.start, piece.box], piece.groups] = whole.single_weights(x, grad, make, piece)
 
     in_pieces(run, len(pieces), 1)
     return np.asarray(np.add.reduce(sums, 0))
