@@ -64,6 +64,7 @@ def add_to_leaf(entry: list[Any], gradient: Any) -> None:
         entry[0], entry[1] = sum_of(entry[0], gradient), True
 
 
+_ALONE = 1 << 18  # elements up to which `add_` does not share its work among threads
 _SMALL = 256  # elements; for larger arrays, keeping 32 of them costs more memory than it is worth
 
 
@@ -157,9 +158,9 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
 
 
 def _added(held: Any, gradient: Any) -> bool:
-    """Add a small array to another in place, where nothing stands against it; 1 us against 5 of `add_`."""
+    """Add an array to another in place, where nothing stands against it; 1 us and the sum, against 5 of `add_`."""
     total, part = held._data, gradient._data
-    if type(total) is not ndarray or type(part) is not ndarray or total.size > _SMALL or total.dtype is not part.dtype:
+    if type(total) is not ndarray or type(part) is not ndarray or total.size > _ALONE or total.dtype is not part.dtype:
         return False
     flags = total.flags
     if total.shape != part.shape or not flags.c_contiguous or not flags.writeable or not flags.owndata:

@@ -291,7 +291,7 @@ def in_place_method(operator: Elementwise, syntax: bool = False) -> Callable[...
                 or (value.__class__ is float and x.dtype.kind == real)
                 for value in rest
             )
-            wanted = recording.enabled and any(isinstance(value, Tensor) and value._needs for value in args)
+            wanted = any(isinstance(value, Tensor) and value._needs for value in args) and recording.enabled
             if plain and not wanted and _fits(x.shape, rest):
                 check_writable(self)
                 if x.size < LARGE_DIRECT or not evaluate_in_place(reference, x, rest):

@@ -35,6 +35,7 @@ ndarray = np.ndarray
 _getframe = sys._getframe
 # dtypes that BLAS multiplies
 _WARNED = (RuntimeWarning, FloatingPointError)  # raised under np.errstate or filters; then the operator runs
+_COPIED = 1 << 15  # elements of rows up to which the quick paths copy them to lie side by side
 QUICK = frozenset(np.dtype(kind) for kind in ("float32", "float64"))
 NUMBERS = Rule("matmul", dtypes.INTEGER, promote=False)
 
@@ -326,11 +327,11 @@ def _linear_bias(grad: Tensor, bias_shape: tuple[int, ...]) -> Any:
 
 
 def _matrix_of(x: Tensor) -> Any:
-    """The rows of a CPU tensor as a matrix that BLAS multiplies, where that needs no copy."""
+    """The rows of a CPU tensor as a matrix that BLAS multiplies, a copy if need be; None for other tensors."""
     data = x._data
     if data.__class__ is not ndarray or data.dtype not in QUICK:
         return None
-    if data.ndim > 2 and data.flags.c_contiguous and data.size:
+    if data.ndim > 2 and data.size:
         return data.reshape(-1, data.shape[-1])
     return data if data.ndim == 2 else None
 
@@ -352,7 +353,7 @@ def quick_matmul(x: Tensor, y: Tensor) -> Tensor:
     if a.dtype is not b.dtype or a.dtype not in QUICK or shape[-1] != b.shape[0]:
         return matmul(x, y)
     if len(shape) > 2:
-        if not (a.flags.c_contiguous and a.size):
+        if not a.size or (a.size > _COPIED and not a.flags.c_contiguous):
             return matmul(x, y)
         a = a.reshape(-1, shape[-1])
     try:
@@ -378,7 +379,7 @@ def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
     if w.dtype is not kind or kind not in QUICK or shape[-1] != w.shape[1]:
         return linear(input, weight, bias)
     if len(shape) > 2:
-        if not (x.flags.c_contiguous and x.size):
+        if not x.size or (x.size > _COPIED and not x.flags.c_contiguous):
             return linear(input, weight, bias)
         x = x.reshape(-1, shape[-1])
     b = None if bias is None else bias._data

@@ -128,6 +128,9 @@ def _share(piece: _Piece, operands: list[ndarray]) -> None:
     weight = _COSTS.get(kind, _COST_OF_INTEGERS)
     cost = x.shape[-1] * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) * weight
     if count * cost < 2 * _PIECE:
+        for place in (1, 2) if kind in _COSTS else ():  # NumPy multiplies what BLAS cannot read in plain loops
+            if operands[place].itemsize not in operands[place].strides[-2:]:
+                operands[place] = np.ascontiguousarray(operands[place])
         alone = (_ALONE if rows > 1 and cols > 1 else ALONE) >> (2 if kind in "FD" else 0)
         if rows * cols * x.shape[-1] <= alone or blas_on_one_thread.alone:
             quietly(piece.compute, *operands)
