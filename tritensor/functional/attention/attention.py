@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
+
+from numpy import ndarray
 
 from ...autograd.mode import no_grad
 from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, require
@@ -82,14 +85,11 @@ def scaled_dot_product_attention(
     require(0 <= dropout_p <= 1, ShapeError, "dropout probability has to be between 0 and 1, but got {:g}", dropout_p)
     if scale is not None and isinstance(scale, (str, bytes)):
         raise wrong_type(name, "scale", "float", scale)
-    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)
+    factor = 1 / math.sqrt(query._data.shape[-1] or 1) if scale is None else float(scale)
     heads = 0
     if enable_gqa:
         query, key, value, mask, heads = _grouped(query, key, value, mask)
-    batch = batch_of(query._data.shape, key._data.shape, value._data.shape)
-    turned = (*key.shape[:-2], key.shape[-1], key.shape[-2])
-    scores = (*batch, *product_shape(tuple(query.shape), turned)[-2:])
-    product_shape(scores, tuple(value.shape))
+    scores = _shape_of_scores(query._data.shape, key._data.shape, value._data.shape)
     if isinstance(attn_mask, CausalBias):
         attn_mask.check(scores)
     elif mask is not None and (found := layout.broadcast_shapes(scores, tuple(mask.shape))) != scores:
@@ -101,15 +101,24 @@ def scaled_dot_product_attention(
     if dropout_p:
         seed, offset = generator_of(query.device).draw()
         drawn = {"p": dropout_p, "seed": seed, "offset": offset}
-    on_device = query.device is not devices.cpu
-    widest = _WIDEST_DOUBLE if query.dtype is float64 else _WIDEST
-    fits = not on_device or max(key.shape[-1], value.shape[-1]) <= widest
+    on_device, fits = query.device is not devices.cpu, True
+    if on_device:
+        widest = _WIDEST_DOUBLE if query.dtype is float64 else _WIDEST
+        fits = max(key._data.shape[-1], value._data.shape[-1]) <= widest
     few = not on_device and query._data.ndim != 4 and math.prod(scores) < _FEW and ENABLED["math"]
     if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
         out = attention(query, key, value, mask, scale=factor, diagonal=diagonal, **drawn)[0]
     else:
         out = composed(query, key, value, mask, factor, diagonal, **drawn)
     return out.flatten(-4, -3) if heads else out
+
+
+@lru_cache(4096)
+def _shape_of_scores(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the scores; raises if those of queries, keys and values do not fit together."""
+    scores = (*batch_of(q, k, v), *product_shape(q, (*k[:-2], k[-1], k[-2]))[-2:])
+    product_shape(scores, v)
+    return scores
 
 
 def _check_operands(name: str, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
@@ -121,18 +130,20 @@ def _check_operands(name: str, query: Tensor, key: Tensor, value: Tensor, mask: 
         told = [f"{each}.{what}: {of(x)}" for each, x in operands.items()]
         return f"{told[0]} {told[1]} and {told[2]} instead."
 
-    if not query.dtype is key.dtype is value.dtype:
+    q, k, v = query._data, key._data, value._data
+    if not q.dtype == k.dtype == v.dtype:
         fact = "Expected query, key, and value to have the same dtype, but got "
         raise DtypeError(fact + listed("dtype", lambda x: c_name(x.dtype)), remedy="convert with .to(dtype)")
-    if not query.device is key.device is value.device:
+    if not q.__class__ is k.__class__ is v.__class__ is ndarray and not query.device is key.device is value.device:
         fact = "Expected query, key, and value to have the same device type, but got "
         raise DeviceMismatchError(fact + listed("device", lambda x: x.device), remedy="move with .to(device)")
-    if min(x.ndim for x in operands.values()) < 2:
+    if min(q.ndim, k.ndim, v.ndim) < 2:
         fact = "Expected query, key, and value to all be  at least 2 dimensional, but got "
         raise ShapeError(fact + listed("dim", lambda x: x.ndim))
-    if query.dtype.is_complex:
-        raise UnsupportedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{query.dtype.legacy}'")
-    if not query.dtype.is_floating_point:
+    kind = query.dtype
+    if kind.is_complex:
+        raise UnsupportedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{kind.legacy}'")
+    if not kind.is_floating_point:
         raise DtypeError(f"expected scalar type Float but found {query.dtype.legacy}", remedy="convert with .float()")
     if mask is None:
         return
@@ -219,7 +230,7 @@ def is_fused(on_device: bool, fits: bool, differentiates_mask: bool) -> bool:
     Raises:
         DeviceError: nothing that is enabled can compute it.
     """
-    fused = any(ENABLED[name] for name in (("flash", "mem_efficient", "cudnn") if on_device else ("flash",)))
+    fused = ENABLED["flash"] or (on_device and (ENABLED["mem_efficient"] or ENABLED["cudnn"]))
     if ENABLED["math"]:
         return fused and fits
     remedy = "enable math as well, with sdpa_kernel([SDPBackend.MATH, ...])"

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from numpy import ndarray
+
+from ...autograd.levels import followed
 from ...errors import ArgumentError, ShapeError, warn
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
@@ -13,7 +16,7 @@ from ...kernels.rowwise import family as rowwise
 from ...kernels.rowwise.layer_norm import layer_norm as _layer_norm
 from ...kernels.rowwise.rms_norm import rms_norm as _rms_norm
 from ...operators.rules import compute_dtype
-from ...tensors import Tensor
+from ...tensors import Tensor, wrap
 from ...types import Dtype, dtypes
 from ...types.dtypes import FLOATING, dtype, finfo, of_argument
 from ..creation.likeness import empty_like, zeros_like
@@ -143,7 +146,11 @@ def _with_moments(
     if len(shape) > 1:
         weight, bias = (each if each is None else each.reshape(width) for each in (weight, bias))
     flat = len(input_shape) == 2 and len(shape) == 1
-    rows = input if flat else input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
+    height = prod(input_shape[: len(input_shape) - len(shape)])
+    if not flat and input._data.__class__ is ndarray and not followed(input, weight, bias):
+        out, mean, rstd, _ = _layer_norm(wrap(input._data.reshape(height, width)), weight, bias, eps=float(eps))
+        return wrap(out._data.reshape(input_shape)), mean, rstd
+    rows = input if flat else input.reshape(height, width)
     out, mean, rstd, _ = _layer_norm(rows, weight, bias, eps=float(eps))
     return out if flat else standing_alone(out.reshape(input_shape), "native_layer_norm"), mean, rstd
 
@@ -188,7 +195,7 @@ def _check_normalized(shape: tuple[int, ...], input_shape: tuple[int, ...], **pa
             f"[*, {', '.join(map(str, shape))}], but got input of size{list(input_shape)}"
         )
     for name, parameter in parameters.items():
-        if parameter is not None and tuple(parameter.shape) != shape:
+        if parameter is not None and tuple(parameter._data.shape) != shape:
             raise ShapeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{list(parameter.shape)} and normalized_shape = {list(shape)}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,40 +52,50 @@ class Attention(Operator):
 
     def allocate(self, call: Call) -> Shapes:
         """The results, in the order of dimensions that their operand has in memory."""
-        return self.shapes(self.operands(call.arrays), [result.numpy for result in call.results])
+        found = self.operands(call.arrays)
+        q, k, v = (found[name] for name in ("query", "key", "value"))
+        forms = zip(self.shapes(q.shape, k.shape, v.shape), call.results, (q, k, v), strict=False)
+        return [(shape, result.numpy, _steps(shape, like.shape, tuple(like.strides))) for shape, result, like in forms]
 
-    def shapes(self, found: dict[str, Any], kinds: Sequence[np.dtype]) -> Shapes:
-        """The same, from operands by name."""
-        q, k, v = found["query"], found["key"], found["value"]
-        batch = batch_of(q.shape, k.shape, v.shape)
+    def shapes(self, q: Shape, k: Shape, v: Shape) -> list[Shape]:
+        """The shapes of the results, from those of queries, keys and values."""
+        batch = batch_of(q, k, v)
         if self is attention:
-            shapes: list[Shape] = [(*batch, q.shape[-2], v.shape[-1]), (*batch, q.shape[-2])]
-        else:
-            kept = (*batch[:-1], 1) if is_shared(batch, k.shape, v.shape) else batch
-            shapes = [(*batch, *q.shape[-2:]), (*kept, *k.shape[-2:]), (*kept, *v.shape[-2:])]
-        return [(shape, kind, _steps(shape, like)) for shape, kind, like in zip(shapes, kinds, (q, k, v), strict=False)]
+            return [(*batch, q[-2], v[-1]), (*batch, q[-2])]
+        kept = (*batch[:-1], 1) if is_shared(batch, k, v) else batch
+        return [(*batch, *q[-2:]), (*kept, *k[-2:]), (*kept, *v[-2:])]
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """Blocks of scores; halves are converted a block at a time."""
         kinds, kind, metadata = [result.numpy for result in call.results], call.compute.numpy, call.metadata
+        forms = [self.operands(call.arrays)[name].shape for name in ("query", "key", "value")]
+        batch, shapes = batch_of(*forms), self.shapes(*forms)
 
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
-            found = self.operands(arrays)
+            found = dict(zip(self.inputs, arrays))
+            likes = (found["query"], found["key"], found["value"])
             outs = [
-                np.ndarray(shape, of, strides=[step * of.itemsize for step in steps])
-                for shape, of, steps in self.shapes(found, kinds)
+                np.ndarray(shape, of, strides=_steps(shape, like.shape, like.strides, of.itemsize))
+                for shape, of, like in zip(shapes, kinds, likes)
             ]
-            self.computed(found, outs, kind, **metadata)
+            self.computed(found, outs, kind, batch, **metadata)
             return tuple(outs)
 
         return run
 
     def computed(
-        self, found: dict[str, Any], outs: list[np.ndarray], kind: np.dtype, scale: float, diagonal: Any, **drawn: Any
+        self,
+        found: dict[str, Any],
+        outs: list[np.ndarray],
+        kind: np.dtype,
+        batch: Shape,
+        scale: float,
+        diagonal: Any,
+        **drawn: Any,
     ) -> None:
         """Compute the results on the CPU."""
-        q, k, v, mask = (found[name] for name in ("query", "key", "value", "mask"))
-        batch, rows, keys = batch_of(q.shape, k.shape, v.shape), q.shape[-2], k.shape[-2]
+        q, k, v, mask = found["query"], found["key"], found["value"], found["mask"]
+        rows, keys = q.shape[-2], k.shape[-2]
 
         def spread(x: np.ndarray | None, *last: int) -> Any:
             return x if x is None else (x if x.shape == (*batch, *last) else np.broadcast_to(x, (*batch, *last)))[None]
@@ -134,14 +145,15 @@ class Attention(Operator):
         return batch(*x)
 
 
-def _steps(shape: Shape, like: Any) -> Shape:
+@lru_cache(4096)
+def _steps(shape: Shape, like: Shape, strides: Shape, unit: int = 1) -> Shape:
     """Strides without gaps, in the order of dimensions of an array; row-major if it has others or repeats elements."""
-    if len(like.shape) != len(shape) or 0 in like.strides:
-        return layout.contiguous_strides(shape)
-    order = sorted(range(len(shape) - 1), key=lambda dim: -like.strides[dim])
-    steps, step = [1] * len(shape), shape[-1]
+    if len(like) != len(shape) or 0 in strides:
+        return tuple([step * unit for step in layout.contiguous_strides(shape)])
+    order = sorted(range(len(shape) - 1), key=lambda dim: -strides[dim])
+    steps, step = [unit] * len(shape), shape[-1]
     for dim in reversed(order):
-        steps[dim], step = max(step, 1), max(step, 1) * max(shape[dim], 1)
+        steps[dim], step = max(step, 1) * unit, max(step, 1) * max(shape[dim], 1)
     return tuple(steps)
 
 

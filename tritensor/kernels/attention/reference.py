@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ...host.copying import converted
-from ...host.threads import in_pieces
+from ...host.threads import blas_on_one_thread, in_pieces, quietly
 from ...types import layout
 from ..matmul.reference import places
 from ..random.reference import draw_dropout
+from ..scratch import ones
 
 ndarray = np.ndarray
 # Scores of a block: 1 MB of float32.
@@ -53,8 +54,13 @@ def _end(first: int, step: int, keys: int, diagonal: int | None) -> int:
 def _share(batch: tuple[int, ...], scores: int, run: Callable[[Any], None]) -> None:
     """Call `run` with indices of a batch, of as many at a time as their scores fill a block."""
     count = prod(batch)
-    if count * scores <= _SCORES and batch[0] == 1:
-        in_pieces(lambda start, stop: run((0, *[slice(None)] * (len(batch) - 1))), count and 1, 1)
+    if 0 < count * scores <= _SCORES and batch[0] == 1:
+        everything = (0, *[slice(None)] * (len(batch) - 1))
+        if blas_on_one_thread.alone:
+            quietly(run, everything)
+            return
+        with blas_on_one_thread:
+            quietly(run, everything)
         return
 
     def some(start: int, stop: int) -> None:
@@ -86,8 +92,8 @@ def _operand(x: ndarray, kind: np.dtype) -> ndarray:
 
 def _are_small(scaled: ndarray, k: ndarray) -> bool:
     """True if no product of a query and a key is so large that its exponential needs the largest one subtracted."""
-    ones = np.ones(k.shape[-1], k.dtype)
-    return bool((np.square(scaled) @ ones).max() * (np.square(k) @ ones).max() < _SMALL**2)
+    column = ones((k.shape[-1],), k.dtype)
+    return bool((np.square(scaled) @ column).max() * (np.square(k) @ column).max() < _SMALL**2)
 
 
 def _with_column(x: ndarray, column: np.ndarray | int) -> ndarray:
@@ -106,10 +112,10 @@ def _kept(shape: tuple[int, ...], batch: tuple[int, ...], place: Any, rows: slic
     """
     seed, offset, threshold, factor, count, keys = dropout
     groups = -(-keys // 8)
-    ones = np.ones((shape[-2], groups * 8), kind)
+    whole = np.ones((shape[-2], groups * 8), kind)
     heads = np.arange(prod(batch)).reshape(batch)[place].reshape(-1)
     drawn = [
-        draw_dropout(ones, seed, offset, threshold, factor, kind, (h * count + rows.start) * groups) for h in heads
+        draw_dropout(whole, seed, offset, threshold, factor, kind, (h * count + rows.start) * groups) for h in heads
     ]
     return np.stack(drawn).reshape(*shape[:-1], -1)[..., : shape[-1]]
 
@@ -148,16 +154,20 @@ def attend(
         limited = scores.size >= _FEW and (mask is None or mask.dtype == bool)
         if end and not (limited and _are_small(scaled, key)):
             top = np.maximum.reduce(scores, -1, keepdims=True)
-            top[top == -inf] = 0  # a query without keys: its weights are zeros
+            if np.fmin.reduce(top, None) == -inf:
+                top[top == -inf] = 0  # a query without keys: its weights are zeros
             np.subtract(scores, top, out=scores)
         weights = np.exp(scores, out=scores)
-        total = np.matmul(weights, np.ones((end, 1), kind))
-        blind = total == 0
-        logsumexp[heads][..., rows] = np.where(blind, inf, np.log(total) + top)[..., 0]
+        total = np.matmul(weights, ones((end, 1), kind))
+        logs = np.log(total)
+        np.add(logs, top, out=logs)
+        if not np.logical_and.reduce(total, None):
+            blind = total == 0
+            logs[blind], total[blind] = inf, 1
+        logsumexp[heads][..., rows] = logs[..., 0]
         if dropout is not None:
             np.multiply(weights, _kept(weights.shape, batch, heads, rows, dropout, kind), out=weights)
         found = np.matmul(weights, _operand(v[heads][..., :end, :], kind))
-        total[blind] = 1
         out[heads][..., rows, :] = np.divide(found, total, out=found)
 
     if out.size:

@@ -349,7 +349,7 @@ def exact_sums(x: ndarray, dim: tuple[int, ...], new: Callable[..., Any], square
 
 def far_off(centre: ndarray, squares: np.ndarray, count: Any) -> bool:
     """True if a mean is 16 deviations or more from 0, so that its rounding counts beside the distances from it."""
-    return bool((centre * centre * (count / 256) > squares).any())
+    return bool(np.logical_or.reduce(centre * centre * (count / 256) > squares, None))
 
 
 def moments(x: ndarray, dim: tuple[int, ...], new: Any) -> tuple[ndarray, ...]:
