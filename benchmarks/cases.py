@@ -38,7 +38,7 @@ from benchmarks.training import (
     exact_perceptron,
     perceptron,
 )
-from benchmarks.transformers import encoder_layer, exact_encoder_layer
+from benchmarks.transformers import encoder_layer, exact_encoder_layer, exact_gpt2_block, gpt2_block
 
 ALL_THREADS = "torch_all"  # the peer torch with all threads, as many as tritensor has; the others have one
 EPSILON = 2.0**-23  # of float32
@@ -436,6 +436,20 @@ CASES = (
         check="out()",
         exact=exact_encoder_layer,
         nonfinite=False,
+    ),
+    *(
+        Case(
+            f"gpt2_block_{n}x{n}{suffix}",
+            f"block of GPT-2, width 128, 4 heads, {n}x{n} tokens{', forward and backward' if suffix else ''}",
+            "step()" if suffix else "out()",
+            dict.fromkeys("xg", (n, n, 128)),
+            {"torch": 1.1},
+            numpy=None,
+            prepare=gpt2_block,
+            exact=exact_gpt2_block,
+            nonfinite=False,
+        )
+        for n, suffix in ((1, ""), (1, "_grad"), (8, ""), (8, "_grad"))
     ),
     *(
         Case(
