@@ -45,14 +45,14 @@ def cases() -> dict[str, tuple[Callable[[], Any], int]]:
         "softmax": (lambda: F.softmax(some, -1), 19),
         "linear": (lambda: F.linear(some, some), 12),
         "conv2d": (lambda: F.conv2d(image, kernels, bias), 68),
-        "layer_norm, recorded": (lambda: F.layer_norm(rows, (16,), row, row), 52),
-        "attention": (lambda: F.scaled_dot_product_attention(heads, heads, heads), 109),
+        "layer_norm, recorded": (lambda: F.layer_norm(rows, (16,), row, row), 49),
+        "attention": (lambda: F.scaled_dot_product_attention(heads, heads, heads), 47),
         "svd": (lambda: torch.linalg.svd(matrix), 41),
         "Linear": (lambda: linear(some), 18),
-        "LayerNorm": (lambda: norm(some), 56),
+        "LayerNorm": (lambda: norm(some), 53),
         "Embedding": (lambda: table(places), 73),
-        "LSTM": (lambda: lstm(steps), 220),
-        "MultiheadAttention": (lambda: attention(steps, steps, steps), 333),
+        "LSTM": (lambda: lstm(steps), 216),
+        "MultiheadAttention": (lambda: attention(steps, steps, steps), 315),
     }
 
 
