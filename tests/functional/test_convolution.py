@@ -14,7 +14,6 @@ import pytest
 import tritensor as torch
 from tritensor.kernels.window import convolution as family
 from tritensor.kernels.window import convolution_reference as host
-from tritensor.kernels.window import convolution_spread as spreading
 from tritensor.kernels.window.convolution import convolution, convolution_transposed, convolution_weight
 from tritensor.kernels.window.geometry import forward_size, grouped, last
 from tritensor.nn import functional as F
@@ -49,7 +48,7 @@ def test_weights_that_are_more_than_their_products_are_multiplied_where_they_lie
     """A transposed convolution of small images with many channels, with bias and activation."""
     rng = np.random.default_rng(0)
     x, w, b = rng.normal(size=(1, 512, 2, 3)), rng.normal(size=(512, 64, 3, 3)), rng.normal(size=64)
-    assert spreading.is_spread(x[:, None], w[None], x.dtype)
+    assert host.is_spread(x[:, None], w[None], x.dtype)
     steps = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2), "groups": 1}
     wanted = plain_convolution_transposed(x, w, b, **steps, size=(4, 7))
     given = {**steps, "output_padding": (1, 0)}
@@ -175,15 +174,13 @@ def test_pieces_give_what_the_reference_gives(seed: int, monkeypatch: pytest.Mon
         for name, values in {
             "CACHE": (1 << 9, 1 << 13, 1 << 19),
             "_LEAST": (1, 16),
-            "WORTH": (1, 1 << 9),
-            "ROWS": (1, 8),
+            "_WORTH": (1, 1 << 9),
+            "_ROWS": (1, 8),
             "_WEIGHTS": (8, 1152),
             "_SINGLE": (1 << 5, 1 << 17),
             "_TILE": (2, 4096),
         }.items():
-            value = pick(*values)
-            monkeypatch.setattr(host, name, value)
-            monkeypatch.setattr(spreading, name, value, raising=False)
+            monkeypatch.setattr(host, name, pick(*values))
         monkeypatch.setattr(host, "_planned", host._Correlation)
         images, last = pick(1, 2, 5), bool(pick(0, 1))
         x, y = rng.normal(size=(images, groups * channels, *sizes)), rng.normal(size=(images, groups * rows, *size))

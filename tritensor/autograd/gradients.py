@@ -221,12 +221,9 @@ def attach(
     elif edges == 1:
         x = inputs[backward.positions[0]]
         node.next = (x._node or x if x._origin is None else x._edge(),)
-    else:  # loops, because a comprehension is a call before Python 3.12
-        found = []
-        for i in backward.positions:
-            x = inputs[i]
-            found.append(x._node or x if x._origin is None else x._edge())
-        node.next = tuple(found)
+    else:
+        some = map(inputs.__getitem__, backward.positions)
+        node.next = tuple([x._node or x if x._origin is None else x._edge() for x in some])
     if not alike:
         positions = backward.positions
         shape, kind = result._data.shape, result._data.dtype
@@ -251,7 +248,7 @@ def attach(
         node.versions = None
         if backward.has_tensors:
             versions: list[int | None] = []
-            for value in saved:
+            for value in saved:  # not by a function, which is called for each, or a comprehension
                 counter = getattr(value, "_counter", False)
                 versions.append(counter[0] if counter else 0 if counter is None else None)
             node.versions = tuple(versions)

@@ -21,8 +21,7 @@ from heapq import heappop, heappush, heappushpop
 from itertools import count
 from typing import Any
 
-import numpy as np
-from numpy import ndarray
+from numpy import dtype, ndarray
 
 from ..errors import AutogradError, explain
 from ..types import dtypes
@@ -457,17 +456,12 @@ def _run_hooks(node: Node, gradient: Any) -> Any:
     return gradient
 
 
-def _fit(gradient: Any, shape: tuple[int, ...], kind: np.dtype) -> Any:
+def _fit(gradient: Any, shape: tuple[int, ...], kind: dtype) -> Any:
     """Reduce a gradient to its input's shape (by a sum over broadcast dimensions) and dtype."""
     data = gradient if type(gradient) is ndarray else gradient._data
-    if data.shape == shape and data.dtype == kind:
-        return gradient
-    gradient = as_tensors(gradient)
-    if gradient.shape != shape:
-        gradient = gradient.sum_to_size(shape)
-    if gradient._data.dtype != kind:
-        gradient = gradient.to(dtypes.of(kind))
-    return gradient
+    if data.shape != shape:
+        gradient = as_tensors(gradient).sum_to_size(shape)
+    return gradient if data.dtype == kind else as_tensors(gradient).to(dtypes.of(kind))
 
 
 def _leading_to(roots: Sequence[tuple[Any, Any]], targets: dict[Any, int]) -> set[Node]:

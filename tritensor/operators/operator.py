@@ -472,9 +472,7 @@ class Operator:
         for value in inputs:  # no comprehension, which is a call before Python 3.12
             mask += (isinstance(value, Tensor) and value._needs,)
         if True in mask and dtypes.of(outputs[0]._data.dtype).category >= dtypes.FLOATING:
-            backward = self.backwards.get(mask)
-            if backward is None and self.differentiable:
-                backward = self.backward_for(mask)
+            backward = self.backwards.get(mask) or (self.backward_for(mask) if self.differentiable else None)
             if backward is not None:
                 attach(backward, outputs[0], inputs, _getframe(1), alike, outputs, metadata)
             else:

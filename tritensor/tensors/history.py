@@ -282,8 +282,7 @@ class History:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
         origin = self._origin
         if origin is not None:
-            version = 0 if self._counter is None else self._counter[0]
-            if version != origin[3] and version != ~origin[3]:  # as `_refresh` looks first, which is a call
+            if (0 if self._counter is None else self._counter[0]) not in (origin[3], ~origin[3]):
                 self._refresh(origin)
             if self._node is None and self._needs and not self._own:
                 return tape.record(tape.NOWHERE, ())  # the flag is the root's, and PyTorch passes no gradient on

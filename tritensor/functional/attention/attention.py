@@ -6,8 +6,6 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from numpy import ndarray
-
 from ...autograd.mode import no_grad
 from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, require
 from ...ground.arguments import check_tensor, wrong_type
@@ -19,7 +17,7 @@ from ...memory.lifted import Lifted
 from ...operators.generators import generator_of
 from ...tensors import Tensor
 from ...types import devices, layout
-from ...types.dtypes import bool_, float32, float64
+from ...types.dtypes import bool_, float32
 from ..creation.predicates import result_type
 from ..elementwise.activations import dropout
 from ..matmul.linear_algebra import matmul
@@ -101,10 +99,9 @@ def scaled_dot_product_attention(
     if dropout_p:
         seed, offset = generator_of(query.device).draw()
         drawn = {"p": dropout_p, "seed": seed, "offset": offset}
-    on_device, fits = query.device is not devices.cpu, True
-    if on_device:
-        widest = _WIDEST_DOUBLE if query.dtype is float64 else _WIDEST
-        fits = max(key._data.shape[-1], value._data.shape[-1]) <= widest
+    on_device = query.device is not devices.cpu
+    widest = _WIDEST_DOUBLE if query._data.dtype.itemsize == 8 else _WIDEST
+    fits = not on_device or max(key._data.shape[-1], value._data.shape[-1]) <= widest
     few = not on_device and query._data.ndim != 4 and math.prod(scores) < _FEW and ENABLED["math"]
     if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
         out = attention(query, key, value, mask, scale=factor, diagonal=diagonal, **drawn)[0]
@@ -134,7 +131,7 @@ def _check_operands(name: str, query: Tensor, key: Tensor, value: Tensor, mask: 
     if not q.dtype == k.dtype == v.dtype:
         fact = "Expected query, key, and value to have the same dtype, but got "
         raise DtypeError(fact + listed("dtype", lambda x: c_name(x.dtype)), remedy="convert with .to(dtype)")
-    if not q.__class__ is k.__class__ is v.__class__ is ndarray and not query.device is key.device is value.device:
+    if not query.device is key.device is value.device:
         fact = "Expected query, key, and value to have the same device type, but got "
         raise DeviceMismatchError(fact + listed("device", lambda x: x.device), remedy="move with .to(device)")
     if min(q.ndim, k.ndim, v.ndim) < 2:

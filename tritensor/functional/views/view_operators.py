@@ -113,8 +113,7 @@ class View:
         if x._needs:
             if recording.enabled:
                 if edge is None:
-                    own = x._node or x if x._origin is None else x._edge()
-                    edge = record(_ViewGradient(self, shape, arguments), (own,))
+                    edge = record(_ViewGradient(self, shape, arguments), (x._edge() if x._origin else x._node or x,))
                 result._node = edge
                 if x._origin is not None and x._origin[3] < 0:
                     version = ~version

@@ -14,6 +14,7 @@ from ...ground.composing import declare
 from ...kernels.window.convolution import convolution, convolution_transposed
 from ...kernels.window.geometry import forward_size, same_padding, transposed_size
 from ...tensors import Tensor
+from ...types.layout import Shape
 from ..matmul.linear_algebra import fused_activation
 
 
@@ -153,14 +154,8 @@ def convolve(
 
 @lru_cache(4096)
 def _geometry(
-    x: tuple[int, ...],
-    weight: tuple[int, ...],
-    bias: tuple[int, ...] | None,
-    stride: tuple[int, ...],
-    padding: Any,
-    dilation: tuple[int, ...],
-    groups: int,
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    x: Shape, weight: Shape, bias: Shape | None, stride: Shape, padding: Any, dilation: Shape, groups: int
+) -> tuple[Shape, Shape]:
     """The padding in numbers and the sizes of the results of a convolution; raises if its arguments do not fit."""
     kernel, rank = weight[2:], len(stride)
     words = padding if isinstance(padding, str) else ""

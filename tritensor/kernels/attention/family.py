@@ -73,10 +73,9 @@ class Attention(Operator):
 
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
             found = dict(zip(self.inputs, arrays))
-            likes = (found["query"], found["key"], found["value"])
             outs = [
                 np.ndarray(shape, of, strides=_steps(shape, like.shape, like.strides, of.itemsize))
-                for shape, of, like in zip(shapes, kinds, likes)
+                for shape, of, like in zip(shapes, kinds, (found["query"], found["key"], found["value"]))
             ]
             self.computed(found, outs, kind, batch, **metadata)
             return tuple(outs)
@@ -84,14 +83,7 @@ class Attention(Operator):
         return run
 
     def computed(
-        self,
-        found: dict[str, Any],
-        outs: list[np.ndarray],
-        kind: np.dtype,
-        batch: Shape,
-        scale: float,
-        diagonal: Any,
-        **drawn: Any,
+        self, found: Any, outs: Sequence[Any], kind: Any, batch: Shape, scale: float, diagonal: Any, **drawn: Any
     ) -> None:
         """Compute the results on the CPU."""
         q, k, v, mask = found["query"], found["key"], found["value"], found["mask"]
@@ -101,8 +93,7 @@ class Attention(Operator):
             return x if x is None else (x if x.shape == (*batch, *last) else np.broadcast_to(x, (*batch, *last)))[None]
 
         numbers = (*dropout_numbers(**drawn), rows, keys) if drawn["p"] else None
-        whole = spread(q, *q.shape[-2:]), spread(k, *k.shape[-2:]), spread(v, *v.shape[-2:])
-        operands = (*whole, spread(mask, rows, keys))
+        operands = [*[spread(x, *x.shape[-2:]) for x in (q, k, v)], spread(mask, rows, keys)]
         if self is attention:
             attend(operands, outs[0][None], outs[1][None], scale, diagonal, numbers, kind)
         else:

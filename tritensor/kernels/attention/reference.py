@@ -23,8 +23,7 @@ ndarray = np.ndarray
 _SCORES = 1 << 18
 # Queries of a block before a diagonal: the keys behind it are left out.
 _QUERIES = 128
-# Of fewer scores the largest are found sooner than it is known whether they are needed, and fewer elements are read
-# as they lie.
+# Of fewer scores the largest are found in any case, and operands of fewer elements read as they lie.
 _FEW = 1 << 12
 # Exponentials of scores up to this, and their sums, are numbers of float32 with all their digits.
 _SMALL = 60
@@ -53,21 +52,16 @@ def _end(first: int, step: int, keys: int, diagonal: int | None) -> int:
 
 def _share(batch: tuple[int, ...], scores: int, run: Callable[[Any], None]) -> None:
     """Call `run` with indices of a batch, of as many at a time as their scores fill a block."""
-    count = prod(batch)
-    if 0 < count * scores <= _SCORES and batch[0] == 1:
-        everything = (0, *[slice(None)] * (len(batch) - 1))
-        if blas_on_one_thread.alone:
-            quietly(run, everything)
-            return
+    if 0 < prod(batch) * scores <= _SCORES and batch[0] == 1:
         with blas_on_one_thread:
-            quietly(run, everything)
+            quietly(run, (0, *[slice(None)] * (len(batch) - 1)))
         return
 
     def some(start: int, stop: int) -> None:
         for place in places(batch, start, stop):
             run(place)
 
-    in_pieces(some, count, max(_SCORES // max(scores, 1), 1))
+    in_pieces(some, prod(batch), max(_SCORES // max(scores, 1), 1))
 
 
 def _scores(scaled: ndarray, k: ndarray, mask: ndarray | None, first: int, diagonal: int | None) -> ndarray:
@@ -151,16 +145,14 @@ def attend(
         key = _operand(k[heads][..., :end, :], kind)
         scores = _scores(scaled, key, part, rows.start, diagonal)
         top: Any = kind.type(0)
-        limited = scores.size >= _FEW and (mask is None or mask.dtype == bool)
-        if end and not (limited and _are_small(scaled, key)):
+        if end and not (scores.size >= _FEW and (mask is None or mask.dtype == bool) and _are_small(scaled, key)):
             top = np.maximum.reduce(scores, -1, keepdims=True)
             if np.fmin.reduce(top, None) == -inf:
                 top[top == -inf] = 0  # a query without keys: its weights are zeros
             np.subtract(scores, top, out=scores)
         weights = np.exp(scores, out=scores)
         total = np.matmul(weights, ones((end, 1), kind))
-        logs = np.log(total)
-        np.add(logs, top, out=logs)
+        logs = np.log(total) + top
         if not np.logical_and.reduce(total, None):
             blind = total == 0
             logs[blind], total[blind] = inf, 1

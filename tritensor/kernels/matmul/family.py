@@ -344,23 +344,10 @@ linear.gradients(input=_linear_input, weight=_linear_weight, bias=_linear_bias)
 
 def quick_matmul(x: Tensor, y: Tensor) -> Tensor:
     """`matmul(x, y)`; two CPU matrices, and rows of more dimensions, go to BLAS in a few steps."""
-    if casts.on:
+    out = None if casts.on else _quick(x._data, y._data)
+    if out is None:
         return matmul(x, y)
-    a, b = x._data, y._data
-    if a.__class__ is not ndarray or b.__class__ is not ndarray or a.ndim < 2 or b.ndim != 2:
-        return matmul(x, y)
-    shape = a.shape
-    if a.dtype is not b.dtype or a.dtype not in QUICK or shape[-1] != b.shape[0]:
-        return matmul(x, y)
-    if len(shape) > 2:
-        if not a.size or (a.size > _COPIED and not a.flags.c_contiguous):
-            return matmul(x, y)
-        a = a.reshape(-1, shape[-1])
-    try:
-        out = product(a, b)
-    except _WARNED:
-        return matmul(x, y)
-    result = wrap(out if len(shape) == 2 else out.reshape(*shape[:-1], -1))
+    result = wrap(out)
     if (x._needs or y._needs) and recording.enabled:
         needs = (x._needs, y._needs)
         backward: Any = matmul.backwards.get(needs) or matmul.backward_for(needs)
@@ -368,31 +355,35 @@ def quick_matmul(x: Tensor, y: Tensor) -> Tensor:
     return result
 
 
-def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`linear(input, weight, bias)`; CPU matrices, and rows of more dimensions, go to BLAS in a few steps."""
-    if casts.on:
-        return linear(input, weight, bias)
-    x, w = input._data, weight._data
-    if x.__class__ is not ndarray or w.__class__ is not ndarray or x.ndim < 2 or w.ndim != 2:
-        return linear(input, weight, bias)
+def _quick(x: Any, y: Any, bias: Any = None) -> Any:
+    """The product of rows and a matrix, CPU arrays of one dtype, and a bias of its columns; None for anything else."""
+    if x.__class__ is not ndarray or y.__class__ is not ndarray or x.ndim < 2 or y.ndim != 2:
+        return None
     kind, shape = x.dtype, x.shape
-    if w.dtype is not kind or kind not in QUICK or shape[-1] != w.shape[1]:
-        return linear(input, weight, bias)
+    if y.dtype is not kind or kind not in QUICK or shape[-1] != y.shape[0]:
+        return None
+    if bias is not None and (bias.__class__ is not ndarray or bias.dtype is not kind or bias.shape != y.shape[1:]):
+        return None
     if len(shape) > 2:
         if not x.size or (x.size > _COPIED and not x.flags.c_contiguous):
-            return linear(input, weight, bias)
+            return None
         x = x.reshape(-1, shape[-1])
-    b = None if bias is None else bias._data
-    if b is not None and (b.__class__ is not ndarray or b.dtype is not kind or b.shape != w.shape[:1]):
-        return linear(input, weight, bias)
     try:
-        out = product(x, w.T)
-        if b is not None:
-            np.add(out, b, out)
+        out = product(x, y)
+        if bias is not None:
+            np.add(out, bias, out)
     except _WARNED:
+        return None
+    return out if len(shape) == 2 else out.reshape(*shape[:-1], -1)
+
+
+def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`linear(input, weight, bias)`; CPU matrices, and rows of more dimensions, go to BLAS in a few steps."""
+    w, out = weight._data, None
+    if w.__class__ is ndarray and not casts.on:
+        out = _quick(input._data, w.T, None if bias is None else bias._data)
+    if out is None:
         return linear(input, weight, bias)
-    if len(shape) > 2:
-        out = out.reshape(*shape[:-1], -1)
     needs = (input._needs, weight._needs, bias is not None and bias._needs)
     result = wrap(out)
     if True in needs and recording.enabled:

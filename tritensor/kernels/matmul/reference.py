@@ -88,8 +88,7 @@ def multiply(
     result = out.reshape((*batch, *((rows,) if x.ndim > 1 else ()), *((cols,) if y.ndim > 1 else ())))
     operands: list[ndarray] = [out, left, right]
     if bias is not None:
-        row = bias.ndim == 1 and y.ndim > 1
-        operands.append(bias if row else np.broadcast_to(bias, result.shape).reshape(out.shape))
+        operands.append(bias if bias.ndim == 1 < y.ndim else np.broadcast_to(bias, result.shape).reshape(out.shape))
     if batch and not others and out.size and left.size:
         operands = _in_rows(operands, batch)
     _share(_Piece(after, kind), operands)
@@ -99,13 +98,10 @@ def multiply(
 def _in_rows(operands: list[ndarray], batch: tuple[int, ...]) -> list[ndarray]:
     """Rows against one matrix as one product of more rows, where that needs no copy."""
     out, left, right, *bias = operands
-    wide = [each for each in bias if each.ndim > 1]
-    if wide or not left.flags.c_contiguous:
-        strides = [operand.strides[:-1] for operand in (out, left, *wide)]
-        if len(collapse_dims((*batch, left.shape[-2]), strides)[0]) > 1:
-            return operands
-    if wide:
-        bias = [wide[0].reshape(-1, right.shape[1])]
+    if bias and bias[0].ndim > 1:
+        return operands
+    if not left.flags.c_contiguous and len(collapse_dims((*batch, left.shape[-2]), [left.strides[:-1]])[0]) > 1:
+        return operands
     return [out.reshape(-1, right.shape[1]), left.reshape(-1, left.shape[-1]), right, *bias]
 
 
@@ -125,8 +121,7 @@ def _share(piece: _Piece, operands: list[ndarray]) -> None:
     out, x = operands[:2]
     *sizes, rows, cols = out.shape
     count, kind = prod(sizes), (piece.kind or out.dtype).char
-    weight = _COSTS.get(kind, _COST_OF_INTEGERS)
-    cost = x.shape[-1] * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) * weight
+    cost = x.shape[-1] * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) * _COSTS.get(kind, _COST_OF_INTEGERS)
     if count * cost < 2 * _PIECE:
         for place in (1, 2) if kind in _COSTS else ():  # NumPy multiplies what BLAS cannot read in plain loops
             if operands[place].itemsize not in operands[place].strides[-2:]:

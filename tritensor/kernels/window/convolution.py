@@ -32,8 +32,7 @@ from ...types.layout import contiguous_strides
 from ..matmul.family import body_of, c_name, refuse_activation
 from ..pairs import is_complex, launch_product
 from ..reduction.sums import sum
-from .convolution_reference import correlate, correlate_weights
-from .convolution_spread import is_spread, spread
+from .convolution_reference import correlate, correlate_weights, is_spread, spread
 from .geometry import backward_lines, forward_line, forward_size, grouped, last
 
 Shape = tuple[int, ...]
@@ -127,9 +126,6 @@ class Convolution(Operator):
                 geometry = [metadata[name] for name in ("stride", "padding", "dilation")]
                 spread(result, x, weight, bias, list(zip(*geometry, strict=True)), after)
                 return out
-        if self is convolution:
-            correlate(result, x, third, bias, [line for (line,) in several], kind, after)
-            return out
         for lines in product(*several):
             here, taps = last([line.results for line in lines]), last([line.weights for line in lines])
             correlate(result[here], x, third[taps], bias, lines, kind, after)

@@ -36,11 +36,11 @@ Make = Callable[[tuple[int, ...], Any], ndarray]
 CACHE = 1 << 20
 # A piece has at least so many columns, because each packs the weights again; and there are so many pieces at least.
 _LEAST = 192
-PIECES = 8
+_PIECES = 8
 # Products from which a piece is worth a thread of its own: 0.35 ms of float32.
-WORTH = 1 << 24
+_WORTH = 1 << 24
 # Rows of the weights in a piece that does not have all, and unfolds the same columns again.
-ROWS = 64
+_ROWS = 64
 # Results of a piece of depthwise sums: 32 planes of 56x56 take 1.3 ms, 2 take 7, as threads wait for each other then.
 # With the channels innermost also elements of a row, for each of which there is a copy of its weights.
 _SINGLE = 1 << 17
@@ -59,7 +59,7 @@ def _strides_in(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[
         return None
 
 
-def viewed(array: ndarray, shape: tuple[int, ...]) -> Any:
+def _viewed(array: ndarray, shape: tuple[int, ...]) -> Any:
     """The array in another shape, where that needs no copy."""
     return None if _strides_in(array.shape, array.strides, shape) is None else array.reshape(shape)
 
@@ -74,8 +74,7 @@ class _Piece(NamedTuple):
     box: tuple[tuple[int, int], ...]
 
 
-def slices_of(count: int, extent: int) -> list[slice]:
-    """Ranges of so many elements, one after the other, as slices."""
+def _ranges(count: int, extent: int) -> list[slice]:
     return [slice(start, min(start + extent, count)) for start in range(0, count, extent)]
 
 
@@ -99,7 +98,6 @@ class _Correlation:
         self.shapes, self.lines, self.kind = (x[0], out[0]), tuple(lines), kind
         self.images, self.groups, self.channels, *self.sizes = x[0]
         self.rows = out[0][2]
-        self.spans: dict[Any, tuple[Any, ...]] = {}
         self.taps = tuple(line.taps for line in self.lines)
         self.counts = tuple(line.places for line in self.lines)
         self.depth = self.channels * prod(self.taps)
@@ -108,13 +106,8 @@ class _Correlation:
         inner = 1 if single and self.rows == 1 else 2
         self.last = x[0][inner] > 1 and abs(x[1][inner]) < min(map(abs, x[1][3:]))
         self.single = single and self.rows <= _FEW
-        # the first element that each weight lies on, and how far it is to the next weight and to the next result
         self.first = last([slice(max((1 - line.taps) * line.reach, 0), None) for line in self.lines])
         self.reaches, self.steps = [line.reach for line in self.lines], [line.step for line in self.lines]
-
-    def fitted(self, x: ndarray, out: ndarray) -> tuple[ndarray, ndarray]:
-        """The arrays of a call, with the dimensions that this has."""
-        return x.reshape(self.shapes[0]), out.reshape(self.shapes[1])
 
     def boxes(self, columns: int, across: int | None = None) -> list[tuple[tuple[int, int], ...]]:
         """The results of an image in boxes of about so many, at most `across` of them along the last dimension."""
@@ -124,46 +117,35 @@ class _Correlation:
             across = None
             extent = -(-count // -(-count // extent))  # of about equal sizes
             columns //= extent
-            parts.append([(part.start, part.stop) for part in slices_of(count, extent)])
+            parts.append([(part.start, part.stop) for part in _ranges(count, extent)])
         return list(product(*reversed(parts)))
 
-    def around(self, box: tuple[tuple[int, int], ...]) -> tuple[Any, ...]:
-        """What a box of results is made of: the part of the input; whether that is all; else the shape with the zeros
-        around it, the indices of these, and the part's."""
-        spans = [line.within(*ends) for line, ends in zip(self.lines, box, strict=True)]
+    def read(self, x: ndarray, make: Make, piece: _Piece) -> ndarray:
+        """What the results of a piece are made of, in the dtype to compute in, with zeros around the input."""
+        spans = [line.within(*ends) for line, ends in zip(self.lines, piece.box, strict=True)]
         inside = [
             (min(max(low, 0), high), max(min(high, size), low, 0))
             for (low, high), size in zip(spans, self.sizes, strict=True)
         ]
         inside = [(low, max(low, high)) for low, high in inside]
-        key: list[slice] = [slice(None)] * 3
-        zeros: list[tuple[slice, ...]] = []
-        for (low, high), (first, end) in zip(spans, inside, strict=True):
-            edges = slice(0, first - low), slice(end - low, high - low)
-            zeros += [(*key, edge) for edge in edges if edge.start < edge.stop]
-            key.append(slice(first - low, end - low))
-        where, shape = [slice(low, high) for low, high in inside], [high - low for low, high in spans]
-        return where, inside == spans, shape, zeros, tuple(key)
-
-    def read(self, x: ndarray, make: Make, piece: _Piece) -> ndarray:
-        """What the results of a piece are made of, in the dtype to compute in, with zeros around the input."""
-        found = self.spans.get(piece.box)
-        if found is None:
-            found = self.spans[piece.box] = self.around(piece.box)
-        where, whole, extents, zeros, key = found
+        where = [slice(low, high) for low, high in inside]
         part = x[(piece.images, piece.groups, piece.channels, *where)]
-        if whole and part.dtype == self.kind and not self.single:
+        if inside == spans and part.dtype == self.kind and not self.single:
             return part
-        shape = (*part.shape[:3], *extents)
+        shape = (*part.shape[:3], *[high - low for low, high in spans])
         if self.last:
             block = np.moveaxis(make((shape[0], *shape[3:], *shape[1:3]), self.kind), (-2, -1), (1, 2))
         elif self.single:
             block = make(shape, self.kind)
         else:  # images innermost, so that columns of small ones are copied in runs of several
             block = np.moveaxis(make((*shape[1:], shape[0]), self.kind), -1, 0)
-        for around in zeros:
-            block[around] = 0
-        block[key] = part
+        key: list[slice] = [slice(None)] * 3
+        for (low, high), (first, end) in zip(spans, inside, strict=True):
+            for around in (slice(0, first - low), slice(end - low, high - low)):
+                if around.start < around.stop:
+                    block[(*key, around)] = 0
+            key.append(slice(first - low, end - low))
+        block[tuple(key)] = part
         return block
 
     def columns(self, x: ndarray, make: Make, piece: _Piece) -> ndarray:
@@ -182,7 +164,7 @@ class _Correlation:
             view, shape = view.transpose(1, 0, *outer, *inner, 2), (groups, width, depth)
         else:
             view, shape = view.transpose(1, 2, *inner, *outer, 0), (groups, depth, width)
-        found = viewed(view, shape)
+        found = _viewed(view, shape)
         if found is None:
             found = make(shape, self.kind)
             found.reshape(view.shape)[...] = view
@@ -193,7 +175,7 @@ class _Correlation:
         if self.last:
             weight = np.moveaxis(weight, 2, -1)
         shape = (*weight.shape[:2], prod(weight.shape[2:]))
-        found = viewed(weight, shape) if weight.dtype == self.kind else None
+        found = _viewed(weight, shape) if weight.dtype == self.kind else None
         if found is None:
             found = make(shape, self.kind)
             found.reshape(weight.shape)[...] = weight
@@ -219,12 +201,7 @@ class _Correlation:
         part = out[(piece.images, piece.groups, piece.rows, *[slice(*ends) for ends in piece.box])]
         if part.shape[0] != 1 or part.dtype != self.kind:
             return part, None
-        return part, viewed(part[0], (*part.shape[1:3], prod(part.shape[3:])))
-
-    @cached_property
-    def shared(self) -> bool:
-        """Whether several pieces take the same part of the weights."""
-        return len({(piece.groups.start, piece.rows.start) for piece in self.pieces}) < len(self.pieces)
+        return part, _viewed(part[0], (*part.shape[1:3], prod(part.shape[3:])))
 
     @cached_property
     def pieces(self) -> list[_Piece]:
@@ -234,28 +211,26 @@ class _Correlation:
             return self.single_pieces
         total = self.images * self.groups * results
         columns = CACHE // (self.kind.itemsize * (self.depth + self.rows))
-        columns = max(min(columns, -(-total // PIECES)), _LEAST)
+        columns = max(min(columns, -(-total // _PIECES)), _LEAST)
         boxes = self.boxes(columns)
         groups = min(self.groups, max(columns // results, 1))
         images = min(self.images, max(columns // (results * groups), 1))
-        parts: list[Any] = [boxes, slices_of(self.images, images), slices_of(self.groups, groups)]
+        parts: list[Any] = [boxes, _ranges(self.images, images), _ranges(self.groups, groups)]
         rows = self.rows
         while (
-            prod(map(len, parts)) * -(-self.rows // rows) < PIECES
-            and rows >= 2 * ROWS
-            and min(results, columns) * groups * images * self.depth * rows >= 2 * WORTH
+            prod(map(len, parts)) * -(-self.rows // rows) < _PIECES
+            and rows >= 2 * _ROWS
+            and min(results, columns) * groups * images * self.depth * rows >= 2 * _WORTH
         ):
             rows = -(-rows // 2)
         channels = slice(0, self.channels)
-        return [
-            _Piece(n, g, r, channels, box) for n, g, box, r in product(*parts[1:], boxes, slices_of(self.rows, rows))
-        ]
+        return [_Piece(n, g, r, channels, box) for n, g, box, r in product(*parts[1:], boxes, _ranges(self.rows, rows))]
 
     @cached_property
     def single_pieces(self) -> list[_Piece]:
         """The pieces of depthwise sums."""
         results, total = prod(self.counts), prod(self.counts) * self.images * self.groups
-        columns = max(min(_SINGLE // self.rows, -(-total // PIECES)), _LEAST)
+        columns = max(min(_SINGLE // self.rows, -(-total // _PIECES)), _LEAST)
         if self.last:
             groups = min(self.groups, _TILE)
             boxes = self.boxes(columns // groups, max(_TILE // groups, 1))
@@ -263,7 +238,7 @@ class _Correlation:
             groups, boxes = min(self.groups, max(columns // results, 1)), self.boxes(columns)
         images = min(self.images, max(columns // (results * groups), 1))
         whole = slice(0, self.rows), slice(0, 1)
-        ranges = slices_of(self.images, images), slices_of(self.groups, groups), boxes
+        ranges = _ranges(self.images, images), _ranges(self.groups, groups), boxes
         return [_Piece(n, g, *whole, box) for n, g, box in product(*ranges)]
 
     def runs(self, block: ndarray, box: Sequence[int]) -> tuple[str, ndarray]:
@@ -345,9 +320,11 @@ def correlate(
             out[...] = after(out.astype(kind))
         return
     whole = _planned((x.shape, x.strides), (out.shape, out.strides), tuple(lines), kind)
-    x, out = whole.fitted(x, out)
+    x, out = x.reshape(whole.shapes[0]), out.reshape(whole.shapes[1])
     weight = weight.reshape(*weight.shape[:3], *whole.taps)
-    pieces, shared = whole.pieces, whole.shared  # the weights are copied by the pieces unless they share them
+    pieces = whole.pieces
+    # copied by the pieces, if each is the only one that takes its part
+    shared = len({(piece.groups.start, piece.rows.start) for piece in pieces}) < len(pieces)
     if whole.single:
         matrix = weight[:, :, 0].astype(kind, copy=False)
     elif shared:
@@ -378,6 +355,65 @@ def correlate(
     in_pieces(run, len(pieces), 1)
 
 
+def is_spread(x: ndarray, weight: ndarray, kind: np.dtype[Any]) -> bool:
+    """True if a transposed convolution is computed by `spread`: the weights are more than their products with x.
+
+    Args:
+        x: (images, groups, channels, *sizes). weight: (groups, channels, rows, *taps).
+    """
+    matrix = _viewed(weight, (*weight.shape[:2], prod(weight.shape[2:])))
+    many = x.shape[0] * prod(x.shape[3:]) < x.shape[2]
+    return many and x.size > 0 and weight.size >= _WORTH >> 6 and weight.dtype == kind and matrix is not None
+
+
+def spread(
+    out: ndarray,
+    x: ndarray,
+    weight: ndarray,
+    bias: ndarray | None,
+    geometry: Sequence[tuple[int, int, int]],
+    after: Body | None = None,
+) -> None:
+    """A transposed convolution that multiplies the weights where they lie, in half of the time of the correlations,
+    which need them in another order; the products are added at their places.
+
+    Args:
+        out: (images, groups, rows, *results). x, weight: as for `is_spread`. bias: (groups, rows).
+        geometry: stride, padding and dilation of each dimension.
+    """
+    images, groups, channels, *sizes = x.shape
+    rows, taps = weight.shape[2], weight.shape[3:]
+    columns = np.moveaxis(x, 0, -1).reshape(groups, channels, -1)
+    each = max(-(-rows // _PIECES), min(rows, _ROWS // 4))
+    pieces = list(product(range(groups), _ranges(rows, each)))
+    lengths = [
+        max((count - 1) * step + (kernel - 1) * gap + 1, around + size)
+        for count, kernel, size, (step, around, gap) in zip(sizes, taps, out.shape[3:], geometry, strict=True)
+    ]
+    inside = [slice(around, around + size) for size, (_, around, _) in zip(out.shape[3:], geometry, strict=True)]
+
+    def run(index: int, _: int) -> None:
+        group, some = pieces[index]
+        with scratch() as make:
+            count = some.stop - some.start
+            products: Any = make((count * prod(taps), columns.shape[2]), x.dtype)
+            np.matmul(weight[group, :, some].reshape(channels, -1).T, columns[group], out=products)
+            products, total = (
+                products.reshape(count, *taps, *sizes, images),
+                np.zeros((count, *lengths, images), x.dtype),
+            )
+            for tap in product(*map(range, taps)):
+                along = zip(tap, sizes, geometry, strict=True)
+                where = [slice(k * gap, k * gap + (size - 1) * step + 1, step) for k, size, (step, _, gap) in along]
+                total[(slice(None), *where)] += products[(slice(None), *tap)]
+            total = total[(slice(None), *inside)]
+            if bias is not None:
+                total = total + bias[(group, some, *[None] * (len(taps) + 1))]
+            out[:, group, some] = np.moveaxis(total if after is None else after(total), -1, 0)
+
+    in_pieces(run, len(pieces), 1)
+
+
 def correlate_weights(
     out: ndarray, x: ndarray, grad: ndarray, lines: Sequence[Line], kind: np.dtype[Any], depthwise: bool = True
 ) -> None:
@@ -390,13 +426,12 @@ def correlate_weights(
         return
     depthwise = depthwise and kind.kind == "f"
     whole = _planned((x.shape, x.strides), (grad.shape, grad.strides), tuple(lines), kind, depthwise)
-    shape = (*out.shape[:3], *whole.taps)
+    x, grad, shape = x.reshape(whole.shapes[0]), grad.reshape(whole.shapes[1]), (*out.shape[:3], *whole.taps)
     if whole.single:
-        out.reshape(shape)[:, :, 0] = _single_weights(whole, *whole.fitted(x, grad))
+        out.reshape(shape)[:, :, 0] = _single_weights(whole, x, grad)
         if not whole.last and not np.isfinite(out).all():  # zeros between rows were multiplied with what is not finite
             correlate_weights(out, x, grad, lines, kind, depthwise=False)
         return
-    x, grad = whole.fitted(x, grad)
     taps = prod(whole.taps)
     results = prod(whole.counts)
     # some channels, or groups, in each piece; and then parts of the sum, whose results fit into half of the operands
@@ -404,13 +439,13 @@ def correlate_weights(
     groups = min(whole.groups, max(_WEIGHTS // (whole.channels * taps), 1))
     columns = max(CACHE // (kind.itemsize * (whole.rows + channels * taps) * groups), _LEAST)
     images = min(whole.images, max(columns // results, 1))
-    steps = list(product(slices_of(whole.images, images), whole.boxes(columns)))
-    if len(steps) < PIECES:
-        channels = min(channels, max(-(-whole.channels // PIECES), -(-ROWS // taps)))
-    places = list(product(slices_of(whole.groups, groups), slices_of(whole.channels, channels)))
+    steps = list(product(_ranges(whole.images, images), whole.boxes(columns)))
+    if len(steps) < _PIECES:
+        channels = min(channels, max(-(-whole.channels // _PIECES), -(-_ROWS // taps)))
+    places = list(product(_ranges(whole.groups, groups), _ranges(whole.channels, channels)))
     cost = results * whole.images * whole.groups * whole.rows * whole.depth
-    parts = min(-(-PIECES // len(places)), len(steps), cost // WORTH, (x.size + grad.size) // (2 * out.size))
-    spans = slices_of(len(steps), -(-len(steps) // max(parts, 1)))
+    parts = min(-(-_PIECES // len(places)), len(steps), cost // _WORTH, (x.size + grad.size) // (2 * out.size))
+    spans = _ranges(len(steps), -(-len(steps) // max(parts, 1)))
     direct = len(spans) == 1 and out.dtype == kind
     sums = out.reshape(1, *shape) if direct else np.empty((len(spans), *shape), kind)
 
@@ -420,7 +455,7 @@ def correlate_weights(
         depth = (c.stop - c.start) * taps
         with scratch() as make:
             if len(steps) == 1 and not whole.last:
-                flat = viewed(place, (*place.shape[:2], depth))
+                flat = _viewed(place, (*place.shape[:2], depth))
                 if flat is not None:
                     gradient, columns = _operands(whole, x, grad, make, _Piece(steps[0][0], g, rows, c, steps[0][1]))
                     np.matmul(gradient, columns.swapaxes(1, 2), out=flat)
