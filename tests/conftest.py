@@ -22,6 +22,7 @@ from tritensor.runtime import replay
 
 from .needs import HAS_TRITON
 from .selection import LeftOut, pytest_ignore_collect, pytest_pycollect_makeitem
+from .times import Times
 
 __all__ = ["pytest_ignore_collect", "pytest_pycollect_makeitem"]  # hooks
 
@@ -63,8 +64,14 @@ else:
 NUMBER_OF_THREADS = threads.get_num_threads()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times", action="store_true", help="print where the time goes, by folder and by what tests do")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(LeftOut())
+    if config.option.times:
+        config.pluginmanager.register(Times())
 
 
 @pytest.hookimpl(wrapper=True)

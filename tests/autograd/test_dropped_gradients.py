@@ -41,6 +41,7 @@ def has_gradient(operator: Operator, found: list[Tensor], leaf: Tensor) -> bool:
     return grad is not None
 
 
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda each: each.name)
 def test_no_operator_drops_a_gradient(operator: Operator) -> None:
     kinds = [each for each in samples.dtypes_of(operator) if each.is_floating_point]

@@ -86,6 +86,7 @@ def check_samples(operator: Operator, dtype: dtypes.dtype) -> None:
         agree(operator, result, expected, terms if operator.family != "elementwise" else 1)
 
 
+@pytest.mark.sampled(250)
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_kernel_matches_reference(operator: Operator, dtype: dtypes.dtype) -> None:
@@ -136,6 +137,7 @@ def check_layouts(operator: Elementwise) -> None:
     )
 
 
+@pytest.mark.sampled(50)
 @needs_triton
 @pytest.mark.parametrize("operator", ELEMENTWISE, ids=case_id)
 def test_kernel_takes_every_layout(operator: Elementwise) -> None:
@@ -181,6 +183,7 @@ def differentiable(operator: Operator, sample: Sample) -> list[int]:
 GRADIENTS = [operator for operator in OPERATORS if operator.differentiable and has_samples(operator)]
 
 
+@pytest.mark.sampled(90)
 @pytest.mark.parametrize("operator", GRADIENTS, ids=case_id)
 @pytest.mark.parametrize("order", [1, 2])
 def test_gradient_matches_finite_difference(operator: Operator, order: int) -> None:

@@ -101,6 +101,7 @@ def test_every_number_of_threads_gives_the_same_bits(operator: Operator, dtype: 
     same_for_every_number(lambda: called_on_cpu(operator, sample, transposed))
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("operator", some(dict(CASES), 4, ["matmul", "linear", "convolution"]), ids=case_id)
 def test_products_within_operators_on_one_thread_give_the_same_bits(operator: Operator) -> None:
     """Above ALONE elements matrix products may share their work, and operators do not yet."""

@@ -92,6 +92,7 @@ def test_one_model_in_several_processes(ranks):
     assert (done.returncode, done.stdout) == (0, f"one model on {ranks} ranks\n"), done.stderr
 
 
+@pytest.mark.thorough
 @needs_mpi
 @needs_triton
 def test_one_model_on_simulated_devices():

@@ -114,6 +114,7 @@ def test_the_registry_has_each_parametrization() -> None:
     assert len(names) > 25
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize(("kind", "arguments"), CASES)
 @pytest.mark.parametrize("state", ["sample", *STATES])
 def test_gradients_are_those_of_a_distribution_that_nothing_was_read_of(kind: Any, arguments: Any, state: str) -> None:

@@ -33,6 +33,7 @@ def examples(text: str) -> str:
     return "\n".join(line.strip() for line in text.split("\n") if line.startswith("   ")) if ">>>" in text else ""
 
 
+@pytest.mark.thorough
 def test_every_public_function_of_tensors_has_a_page() -> None:
     named = {name for each in functions.functions() for name in (each.shown, *each.also, *each.in_place)}
     for space, module in (("torch", tritensor), ("F", nn.functional), ("torch.linalg", tritensor.linalg)):

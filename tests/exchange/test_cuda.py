@@ -39,6 +39,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found
 
 
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_on_the_driver_of_real_devices(said: dict[str, str], name: str) -> None:

@@ -57,6 +57,7 @@ def drawn(case: Any, dtype: Any, device: str) -> list[Any]:
     return [each.detach().cpu() for each in (out, *grads)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore:Lower right causal bias")
 @pytest.mark.parametrize(
     "dtype", [torch.float32, pytest.param(torch.float16, marks=slow), pytest.param(torch.bfloat16, marks=slow)]

@@ -93,6 +93,7 @@ VARIANTS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("number", "layout", "transposed"), VARIANTS)
 def test_kernels_give_what_the_cpu_gives(number: int, layout: str, transposed: bool) -> None:
     """Results and gradients, in tiles of 16 and in ones of the size of the problem."""

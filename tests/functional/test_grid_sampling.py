@@ -44,6 +44,7 @@ def test_the_identity_gives_the_picture_back() -> None:
             assert torch.allclose(F.grid_sample(x, grid, mode, align_corners=corners), x)
 
 
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize("mode", MODES)
 def test_kernels_agree_with_references(mode: str) -> None:

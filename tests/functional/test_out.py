@@ -47,6 +47,7 @@ def check(name: str, made: Any, out: tuple[Any, ...], plain: tuple[Any, ...]) ->
         assert name == "empty" or target.tolist() == value.tolist()
 
 
+@pytest.mark.sampled(120)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_result_is_written(name: str, device) -> None:
     if name in ("complex", "polar") and device != "cpu":
@@ -71,6 +72,7 @@ def test_a_result_is_written(name: str, device) -> None:
             assert type(made).__name__ == type(call(name, scope)).__name__
 
 
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize("name", NAMES)
 def test_another_shape_is_resized_with_a_warning(name: str) -> None:
     scope = operands("cpu")
@@ -91,6 +93,7 @@ def test_another_shape_is_resized_with_a_warning(name: str) -> None:
         assert caught[0].filename == "<string>"  # the line of the call
 
 
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_gradient_passes_into_out(name: str) -> None:
     scope = operands("cpu")
@@ -120,6 +123,7 @@ def test_no_gradient_passes_into_out(name: str) -> None:
         assert not as_tuple(call(name, scope, out=passed))[0].requires_grad
 
 
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_no_out(name: str) -> None:
     scope = operands("cpu")

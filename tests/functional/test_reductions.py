@@ -281,6 +281,7 @@ def layouts(device):
     yield base.reshape(-1)[:7], x.reshape(-1)[:7]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["sum", "amax", "var", "argmax"])
 def test_any_dimensions_of_any_layout(name, device):
     for array, x in layouts(device):

@@ -69,6 +69,7 @@ def test_special_values(device):
     np.testing.assert_allclose(x[8:].log_softmax(1).cpu().numpy(), logs[8:], rtol=1e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("shape", [(4, 7), (3, 4, 5), (2, 3, 2, 3), (11,), (), (1, 1), (0, 3), (3, 0)], ids=str)
 def test_every_dimension(name, shape, device):
@@ -144,6 +145,7 @@ def test_quick_rows_equal_the_reference(name, scale):
     assert (top is None) is (scale == 1.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_gradients(name, device):
     rng = np.random.default_rng(5)
@@ -201,6 +203,7 @@ def test_layer_norm_in_half_precision_takes_float32_parameters(device):
     np.testing.assert_allclose(F.layer_norm(x, [3], weight).cpu().numpy(), wanted, rtol=2e-3)
 
 
+@pytest.mark.thorough
 def test_layer_norm_gradients(device):
     rng = np.random.default_rng(8)
     arrays = [
@@ -230,6 +233,7 @@ def test_layer_norm_second_order():
     torch.autograd.gradgradcheck(lambda x, w, b: F.layer_norm(x, (2, 3), w, b, eps=0.1), inputs)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
 def test_norm_gradients_of_many_rows_are_sums_of_parts(name):
     """Several programs, each with several tiles of rows; the same bits in every order of the programs."""
@@ -386,6 +390,7 @@ def test_a_device_chooses_tiles_by_itself():
     assert tile(4096, 30, inner=False) == (64, 32, 4) and tile(4096, 3000, inner=False) == (64, 64, 4)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("order", ["reverse", "shuffle"])
 def test_the_order_of_programs_changes_no_bit(order):
     with torch.cuda.simulate(devices=1), settings.block(8):
@@ -413,6 +418,7 @@ def test_numpys_warnings_stay_inside():
 # ---- compiled code --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["fp32", "bf16"])
 @pytest.mark.parametrize(
     ("rows", "cols", "loop", "inner"),

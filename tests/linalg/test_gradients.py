@@ -84,6 +84,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_of_both_orders(name: str) -> None:
     function, shapes = FUNCTIONS[name]

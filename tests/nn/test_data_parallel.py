@@ -91,6 +91,7 @@ def assert_same(found, expected):
 # ---- the result of one device -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("batch", [1, 2, 3, 4, 7])
 def test_equals_one_device(devices, batch):
     model = make_model()

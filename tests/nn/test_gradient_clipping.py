@@ -63,6 +63,7 @@ def gradients(made: list[nn.Parameter]) -> list[np.ndarray]:
     return [parameter.grad.cpu().double().numpy() for parameter in made]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("order", "dtype"),
     some(
@@ -89,6 +90,7 @@ def test_many_gradients_are_clipped_as_one_after_the_other(order: float, dtype: 
     assert all(parameter.grad._version > before for parameter, before in zip(ours, versions) if parameter.grad.numel())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("values", [{"_5": math.nan}, {"_699": math.inf}, {"_0": -math.inf, "_698": math.nan}], ids=str)
 @pytest.mark.parametrize("order", some([1, 2, math.inf], 8, ["2"]))
 def test_norms_of_what_is_not_finite(order: float, values: dict[str, float], launched: list[str]) -> None:
@@ -147,6 +149,7 @@ def test_clipping_is_captured(launched: list[str]) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("kind", "target"),
     [

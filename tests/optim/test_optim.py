@@ -43,6 +43,7 @@ CHANGED = [
 ]
 
 
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("size", [0, 1, 7, 50, 101, 150])
 @pytest.mark.parametrize("changed", CHANGED)
 @pytest.mark.parametrize("name", RULES)

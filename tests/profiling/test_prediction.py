@@ -120,6 +120,7 @@ def test_instructions() -> None:
     assert operations(counts, counts) == {"cores": 128 + 32 + 128}
 
 
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize("arch", [80, 90])
 def test_registers_and_spills_are_those_that_cuobjdump_reads(arch: int) -> None:

@@ -353,6 +353,7 @@ def complexity(node: ast.AST) -> int:
     return found
 
 
+@pytest.mark.thorough
 def test_no_function_is_a_maze() -> None:
     """None has a complexity over 30; one that comes near is cut where it changes the subject."""
     functions = [

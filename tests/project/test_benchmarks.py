@@ -377,6 +377,7 @@ def simulate_the_table(tmp_path: Path, *words: str) -> dict[str, Any]:
     return figures
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_the_gpu_table_runs_on_a_simulated_device(tmp_path: Path) -> None:
     figures = simulate_the_table(tmp_path, "--no-tests", "--rows", "add_fp32,sum_rows_fp32,enqueue_add,to_host_pinned")

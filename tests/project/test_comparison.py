@@ -24,6 +24,7 @@ from ..sampling import some
 SMALL = [case for case in CASES if case.name != "add_10m"]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", some(SMALL, 3), ids=lambda case: case.name)
 def test_results_are_accurate_and_carry_nan_and_infinity(case: Case) -> None:
     report = compare.accuracy(case, tritensor, {"numpy": np}, "cpu")
@@ -133,6 +134,7 @@ WITHIN_BLOCKS = {
 }
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("dtype", "name"), [(dtype, name) for dtype, names in WITHIN_BLOCKS.items() for name in names.split()]
 )

@@ -68,6 +68,7 @@ def test_no_epochs_are_refused(tmp_path: Path) -> None:
     assert "--epochs" in done.stderr
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_checkpoint_moves_from_the_cpu_to_a_simulated_device(tmp_path: Path) -> None:
     done = run("--epochs", "3", "--save", "out/model.pt", folder=tmp_path, TRITENSOR_SIMULATE_CUDA="1")

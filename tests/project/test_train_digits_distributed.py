@@ -31,6 +31,7 @@ def run(ranks: int, *arguments: str, folder: Path, **settings: str) -> subproces
     return subprocess.run(command, cwd=folder, env=every, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("more", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_any_number_of_processes_reaches_the_same_parameters(tmp_path: Path, more: int) -> None:
     states = {}

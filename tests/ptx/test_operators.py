@@ -19,6 +19,7 @@ if not HAS_TRITON:
 CAPABILITIES = [(8, 0), (9, 0)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=["sm_80", "sm_90"])
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 250), ids=case_id)
 def test_compiled_kernel_matches_reference(operator: Operator, dtype: dtypes.dtype, capability: tuple) -> None:
@@ -26,6 +27,7 @@ def test_compiled_kernel_matches_reference(operator: Operator, dtype: dtypes.dty
         check_samples(operator, dtype)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=["sm_80", "sm_90"])
 @pytest.mark.parametrize("operator", some(ELEMENTWISE, 120), ids=case_id)
 def test_compiled_kernel_takes_every_layout(operator: Elementwise, capability: tuple[int, int]) -> None:

@@ -127,6 +127,7 @@ def test_products_by_copied_tiles(late: bool) -> None:
         agree(product("nn"), sizes(72, 200, 136, "nn", 2), "bfloat16", SM_90, late, "cp.async.bulk.tensor.3d")
 
 
+@pytest.mark.thorough
 def test_attention_and_a_convolution() -> None:
     agree(attention, [(1, 2, 70, 32)] * 4, "float16", SM_90, uses="wgmma.mma_async", bound=2)
     agree(convolution, [(2, 16, 9, 8), (8, 16, 3, 3)], "float32", SM_80, uses="mma.sync", bound=2)

@@ -23,6 +23,7 @@ CALLS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("cols", [100, 128])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", CALLS)

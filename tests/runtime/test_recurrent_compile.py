@@ -34,6 +34,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", [("cuda", 90), *(pytest.param(("cuda", n), marks=slow) for n in (80, 100))])
 @pytest.mark.parametrize("dtype", ["float32", *(pytest.param(k, marks=slow) for k in ("bfloat16", "tf32", "float64"))])
 @pytest.mark.parametrize("kind", ["lstm", *(pytest.param(kind, marks=slow) for kind in ("gru", "tanh"))])

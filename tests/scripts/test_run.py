@@ -149,6 +149,7 @@ inspect.getmodule(nothing), repr(nothing)
 """)
 
 
+@pytest.mark.thorough
 def test_processes_that_it_starts_import_the_same(program: Program) -> None:
     assert (
         program("""

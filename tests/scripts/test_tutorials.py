@@ -110,6 +110,7 @@ def run(folder: Path, name: str, words: str, *options: str) -> str:
 NAMES = [pytest.param(name, marks=needs_pictures if name in ("quickstart", "digits") else ()) for name in CASES]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_program_trains(tmp_path: Path, name: str) -> None:
     make, words, _, pattern = CASES[name]
@@ -124,6 +125,7 @@ def test_the_program_trains(tmp_path: Path, name: str) -> None:
         assert "iter 12: loss" in again and float(re.findall(pattern, again)[0]) < losses[0]
 
 
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize("name", NAMES)
 def test_the_program_runs_on_simulated_devices(tmp_path: Path, name: str) -> None:

@@ -201,6 +201,7 @@ def small_memory():
     assert most < 64 * 2**20
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_hostile_value_is_read_or_refused(field, tmp_path):
     for index, value in enumerate(VALUES.values()):
@@ -229,6 +230,7 @@ def test_hostile_values_in_several_fields_are_read_or_refused(seed, tmp_path):
         read_or_refuse(archive(pickled(value)), tmp_path / "file.pt")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_dtype_flag_and_stride_is_read_or_refused(kind, place, tmp_path):

@@ -63,6 +63,7 @@ def agree(call: Any, x: Any) -> None:
     assert apart <= (1 if here.dtype is torch.uint8 else 1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", CALLS)
 def test_functions(name: str) -> None:
     for array in TENSORS.values():
@@ -100,6 +101,7 @@ def toy(name: str) -> Any:
     return model.double()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "train"),
     [

@@ -50,6 +50,7 @@ def copied(array):
     return copies.copy_across(copies.copy_across(array, array.device), array.device)
 
 
+@pytest.mark.sampled(50)
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize(("replayed_in", "captured_in", "pool", "failure"), MATRIX)
 def test_a_capture_after_a_replay(simulation, monkeypatch, replayed_in, captured_in, pool, failure, late):

@@ -27,6 +27,7 @@ EXACT = {
 }
 
 
+@pytest.mark.sampled(3)
 @needs_triton
 @pytest.mark.parametrize("name", EXACT)
 def test_compiled_kernels_are_exact(name):

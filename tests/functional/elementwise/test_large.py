@@ -63,6 +63,7 @@ def operands(layout, dtype, count):
 NAMES = ["add", "exp", "gelu", "silu", "eq", "isnan", "clamp", "where", "addcmul", "softplus", "pow", "hypot", "floor"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int32])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_blocks_give_what_the_whole_array_gives(layout, dtype, threads) -> None:
@@ -249,6 +250,7 @@ def test_copies(name, dtype, threads) -> None:
     np.testing.assert_array_equal(tensor.reshape(-1).numpy(), source.reshape(-1))
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", COPIED)
 def test_casts(name, threads) -> None:

@@ -28,6 +28,7 @@ def expected(mode, padding=None):
     return [MODES[mode](TABLE[bag], 0).tolist() if bag else [0, 0] for bag in kept]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("mode", MODES)
 def test_bags(device, mode, dtype) -> None:

@@ -50,6 +50,7 @@ def test_a_repeat_is_a_copy():
 # ---- order --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(1)
 def test_sorting(device):
     values = np.array([3.0, np.nan, -1.0, 0.0, -0.0, np.inf, -np.inf, 3.0], np.float32)
     x = on(device, values)
@@ -68,6 +69,7 @@ def test_sorting(device):
     same(turned.sort(0).indices, np.argsort(X % 7, 0, kind="stable"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64"]
 )
@@ -81,6 +83,7 @@ def test_sorting_every_dtype(device, dtype):
     same(found.values, values[order])
 
 
+@pytest.mark.sampled(1)
 def test_topk(device):
     x = on(device, X % 7)
     found = x.topk(2)

@@ -74,6 +74,7 @@ def test_many_rows_for_few_places():
     assert out[0, 0] == 1000
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("order", ["forward", "shuffle"])
 @pytest.mark.parametrize("block", [0, 4])
 @pytest.mark.parametrize(
