@@ -36,7 +36,7 @@ from benchmarks.import_time import take_turns
 from benchmarks.measure import Comparison, side_by_side, timer
 
 RESULTS = Path(benchmarks.__file__).parent / "results"
-IMPORT_OVER_NUMPY = 0.080  # seconds that `import tritensor` may take on top of NumPy's own
+IMPORT_OVER_NUMPY = 0.040  # seconds that `import tritensor` may take on top of NumPy's own
 IMPORT_OF_TORCH = 0.15
 
 

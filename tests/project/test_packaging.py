@@ -74,6 +74,10 @@ def test_package_is_typed() -> None:
         }
 
 
+def test_the_list_of_names_is_in_the_package() -> None:
+    assert (Path(tritensor.__file__).parent / "ground" / "names.txt").exists()
+
+
 def test_pytest_plugin_is_registered_where_it_is() -> None:
     (module,) = PROJECT["entry-points"]["pytest11"].values()
     assert importlib.util.find_spec(module) is not None
