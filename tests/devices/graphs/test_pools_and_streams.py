@@ -116,6 +116,8 @@ def test_a_simulated_stream_does_not_wait_across_the_edge_of_a_capture(simulatio
 @pytest.mark.parametrize("late", [pytest.param("", marks=pytest.mark.slow), "1"])
 def test_it_holds_over_a_stub_of_the_driver(stub, late):
     variables = {"STUB_LATE": late} if late else {}
-    result = stub("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", __file__, "-k", "False", **variables)
+    result = stub(
+        "-m", "pytest", "-q", "-m", "not slow", "-n0", "-p", "no:cacheprovider", __file__, "-k", "False", **variables
+    )
     assert result.returncode == 0, result.stdout
     assert f"{len(MATRIX)} passed" in result.stdout, result.stdout
