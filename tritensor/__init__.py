@@ -22,6 +22,7 @@ from .operators import gradcheck as _gradcheck  # noqa: F401 - puts itself into 
 from .version import __version__
 
 _index.complete()
+_declared, _ = _index.namespace(__name__, _PACKAGE)
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
 
@@ -94,10 +95,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f".{name}", __name__)
     if name in _FROM:
         return getattr(importlib.import_module(f".{_FROM[name]}", __name__), name)
-    if name not in _PACKAGE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = _PACKAGE[name]
-    return found
+    return _declared(name)
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
@@ -158,6 +159,25 @@ print(len(found), set(found))
 """
     for _ in range(3):
         assert run(code) == "32 {4}"
+
+
+def test_threads_that_import_everything_wait_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two threads in the first module at once neither takes the other's second one for imported."""
+    both, seen = threading.Barrier(2, timeout=20), {}
+    monkeypatch.setattr(index, "_left", ["first", "second", "third"])
+
+    def imported(name: str) -> None:
+        seen.setdefault(threading.get_ident(), []).append(name)
+        both.wait()
+
+    monkeypatch.setattr(index, "__import__", imported, raising=False)
+    threads = [threading.Thread(target=index.everything) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [*seen.values()] == [["tritensor.first", "tritensor.second", "tritensor.third"]] * 2
+    assert index._left == []
 
 
 def test_a_member_of_a_subclass_is_its_own() -> None:

@@ -228,12 +228,13 @@ def attach(
         positions = backward.positions
         shape, kind = result._data.shape, result._data.dtype
         forms: list[Any] = []
+        fits = True
         for i in positions:
             data = inputs[i]._data
             forms.append((data.shape, data.dtype))
             if data.shape != shape or data.dtype != kind:
-                alike = True
-        if alike:
+                fits = False
+        if not fits:
             node.reduce = tuple(forms)
     if backward.one is None:
         node.saved = ()

@@ -20,7 +20,7 @@ _FILE = os.path.join(_FOLDER, "ground", "names.txt")
 _DECLARING = ["functional", "kernels.elementwise", "kernels.reduction", "linalg", "host.threads", "tensors.printing"]
 
 _where: dict[str, dict[str, str]] = {}  # the module of each name, by the kind of name
-_left: list[str] = []  # modules that declare names and may not have been imported yet, the first one last
+_left: list[str] = []  # modules that declare names and may not have been imported yet
 
 
 class Names(dict[str, Any]):
@@ -154,10 +154,9 @@ def note(kind: str, name: str) -> None:
 
 def everything() -> None:
     """Import all modules that declare names."""
-    while _left:
-        __import__(f"{_ROOT}.{_left[-1]}")
-        if _left:  # unless another thread was first
-            _left.pop()
+    for module in tuple(_left):  # all of them in each thread: another one may be importing them
+        __import__(f"{_ROOT}.{module}")
+    _left.clear()
 
 
 def complete() -> None:
@@ -216,7 +215,7 @@ def _read() -> bool:
     for line in lines.splitlines():
         kind, module, *names = line.split(" ")
         _where.setdefault(kind, {}).update(dict.fromkeys(names, module))
-    _left.extend(sorted({module for found in _where.values() for module in found.values()}, reverse=True))
+    _left.extend(sorted({module for found in _where.values() for module in found.values()}))
     return True
 
 
