@@ -1,32 +1,44 @@
-"""Which tests a run collects. Those of a group that `-m` leaves out are not collected at all, which takes a
-minute of each process; of a test that is `sampled` some cases stay in the quick group, and all are in `thorough`."""
+"""Which tests a run collects: none of a group that `-m` leaves out, and of a test that is `sampled` some cases in the
+quick group and all others in `thorough`. To collect the groups that are left out took a minute of each process."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+GROUPS = ("slow", "peer", "site", "editors")  # beside `thorough`
 
-def left_out(config: pytest.Config) -> frozenset[str]:
+
+@cache
+def groups_without(expression: str) -> frozenset[str]:
     """The groups that an expression of the form "not slow and not peer" leaves out; none for another form."""
-    expression = config.option.markexpr
     plain = re.fullmatch(r"not \w+( and not \w+)*", expression)
     return frozenset(re.findall(r"not (\w+)", expression)) if plain else frozenset()
 
 
+def left_out(config: pytest.Config) -> frozenset[str]:
+    """The groups that this run leaves out."""
+    return groups_without(config.option.markexpr)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """A file that belongs to such a group as a whole is not imported."""
-    groups = left_out(config)
-    if not groups or collection_path.suffix != ".py":
+    if not left_out(config) or collection_path.suffix != ".py":
         return None
-    found = re.search(
-        r"^pytestmark = \[?pytest\.mark\.(\w+)", collection_path.read_text(encoding="utf-8"), re.MULTILINE
-    )
-    return True if found is not None and found[1] in groups else None
+    text = collection_path.read_text(encoding="utf-8")
+    found = re.search(r"^pytestmark = \[?pytest\.mark\.(\w+)", text, re.MULTILINE)
+    return True if found is not None and found[1] in left_out(config) else None
+
+
+def _marks(function: Any) -> dict[str, pytest.Mark]:
+    """The marks of a test function by name; none of other objects in a file."""
+    marks = getattr(function, "pytestmark", None)
+    return {mark.name: mark for mark in marks} if isinstance(marks, list) else {}
 
 
 class LeftOut:
@@ -36,22 +48,19 @@ class LeftOut:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(collector: Any, obj: Any) -> list[Any] | None:
         """No cases of a function that belongs to such a group."""
-        marks = getattr(obj, "pytestmark", ())
-        names = {mark.name for mark in marks if not isinstance(mark, str)}
-        return [] if names & left_out(collector.config) else None
+        return [] if _marks(obj).keys() & left_out(collector.config) else None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem(collector: Any, obj: Any) -> Generator[None, Any, Any]:
-    """Leave the cases of a sampled function that are not in the sample to the group `thorough`."""
-    found = yield
-    counts = [mark.args[0] for mark in getattr(obj, "pytestmark", ()) if mark.name == "sampled"]
-    if not counts or not isinstance(found, list) or len(found) <= counts[0]:
+    """The cases that are in no group which is left out; a sample of a sampled function's, and all others `thorough`."""
+    found, sampled = (yield), _marks(obj).get("sampled")
+    if not isinstance(found, list):
         return found
-    kept = {step * len(found) // counts[0] for step in range(counts[0])}
-    for position, item in enumerate(found):
-        if position not in kept:
-            item.add_marker("thorough")
-    if "thorough" in left_out(collector.config):
-        return [found[position] for position in sorted(kept)]
-    return found
+    if sampled is not None:
+        quick = [item for item in found if not any(item.get_closest_marker(group) for group in GROUPS)]
+        kept = {step * len(quick) // sampled.args[0] for step in range(sampled.args[0])}
+        for position, item in enumerate(quick):
+            if position not in kept:
+                item.add_marker("thorough")
+    return [item for item in found if not any(map(item.get_closest_marker, left_out(collector.config)))]

@@ -1,11 +1,12 @@
-"""Where the time of a run goes: `pytest --times` prints it by folder and by what a test does, in seconds of all
-processes.
+"""Where the time of a run goes: `pytest --times` prints it by folder and by what tests do, in seconds of all processes.
 
-Whether a test starts processes is seen while it runs; whether it compiles or runs kernels is told by its name.
+What a test does is seen while it runs: whether it starts processes, compiles kernels, or launches them on devices that
+interpret them or run their compiled code.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections import Counter
 from collections.abc import Generator
@@ -13,12 +14,12 @@ from typing import Any
 
 import pytest
 
-_happened: set[str] = set()
+from tritensor.drivers.compiling import CompilingDriver
+from tritensor.drivers.simulator import Simulator
 
+from .needs import HAS_TRITON
 
-def _listen(event: str, arguments: Any) -> None:
-    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
-        _happened.add("starts processes")
+_STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn")
 
 
 class Times:
@@ -28,23 +29,31 @@ class Times:
         self.by_folder: Counter[str] = Counter()
         self.by_kind: Counter[str] = Counter()
         self.tests: Counter[str] = Counter()
-        sys.addaudithook(_listen)
+        self.happened: set[str] = set()
+        sys.addaudithook(lambda event, _: self.happened.add("starts processes") if event in _STARTS else None)
+        self._watch(Simulator, "launch", "interprets kernels")
+        self._watch(CompilingDriver, "launch", "runs compiled kernels")
+        if HAS_TRITON:
+            self._watch(importlib.import_module("tritensor.runtime.compiler"), "compile_kernel", "compiles kernels")
+
+    def _watch(self, owner: Any, name: str, what: str) -> None:
+        """Note it when a function is called."""
+        function = getattr(owner, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            self.happened.add(what)
+            return function(*arguments, **named)
+
+        setattr(owner, name, call)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
         """Note what happens while a test runs."""
-        _happened.clear()
+        self.happened.clear()
         try:
             return (yield)
         finally:
-            path = item.nodeid
-            if "compile" in path or "spill" in path or "test_ptx" in path:
-                _happened.add("compiles kernels")
-            if path.startswith("tests/ptx"):
-                _happened.add("runs compiled kernels")
-            if "sim:" in path or "cuda" in path:
-                _happened.add("runs kernels in the interpreter")
-            item.user_properties.append(("does", ", ".join(sorted(_happened)) or "computes on the CPU"))
+            item.user_properties.append(("does", ", ".join(sorted(self.happened)) or "computes on the CPU"))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up a test's part."""
@@ -52,7 +61,7 @@ class Times:
         self.by_folder[folder] += report.duration
         if report.when == "call":
             self.tests[folder] += 1
-            self.by_kind[dict(report.user_properties).get("does", "")] += report.duration
+            self.by_kind[dict(report.user_properties)["does"]] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print both tables, what takes longest first."""

@@ -6,8 +6,10 @@ import importlib.util
 
 import pytest
 
+from ..selection import left_out
+
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     """Leave it out where tests beside PyTorch are, and where PyTorch's tests cannot be imported."""
     found = all(importlib.util.find_spec(name) for name in ("torch", "expecttest"))
-    return True if "not peer" in config.getoption("-m") or not found else None
+    return True if "peer" in left_out(config) or not found else None
