@@ -47,7 +47,7 @@ def has_gradient(operator: Operator, found: list[Tensor], leaf: Tensor) -> bool:
 
 
 @pytest.mark.sampled(80)
-@pytest.mark.parametrize("operator", filter(floating_dtypes, OPERATORS), ids=lambda each: each.name)
+@pytest.mark.parametrize("operator", [*filter(floating_dtypes, OPERATORS)], ids=lambda each: each.name)
 def test_no_operator_drops_a_gradient(operator: Operator) -> None:
     for sample in samples.samples(operator, floating_dtypes(operator)[-1], np.random.default_rng(0), True)[:4]:
         inputs = [torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in sample.inputs]
