@@ -10,7 +10,7 @@ from ...autograd.mode import no_grad
 from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, require
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
-from ...kernels.attention.family import attention, attention_weights, composed
+from ...kernels.attention.family import attention, attention_weights, composed, quick_attention
 from ...kernels.attention.reference import batch_of
 from ...kernels.matmul.family import c_name, product_shape
 from ...memory.lifted import Lifted
@@ -104,7 +104,11 @@ def scaled_dot_product_attention(
     fits = not on_device or max(key._data.shape[-1], value._data.shape[-1]) <= widest
     few = not on_device and query._data.ndim != 4 and math.prod(scores) < _FEW and ENABLED["math"]
     if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
-        out = attention(query, key, value, mask, scale=factor, diagonal=diagonal, **drawn)[0]
+        out = None
+        if not (on_device or drawn or mask is not None):
+            out = quick_attention(query, key, value, factor, diagonal)
+        if out is None:
+            out = attention(query, key, value, mask, scale=factor, diagonal=diagonal, **drawn)[0]
     else:
         out = composed(query, key, value, mask, factor, diagonal, **drawn)
     return out.flatten(-4, -3) if heads else out

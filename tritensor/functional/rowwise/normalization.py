@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from numpy import ndarray
-
-from ...autograd.levels import followed
 from ...errors import ArgumentError, ShapeError, warn
 from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import public
 from ...kernels.rowwise import family as rowwise
 from ...kernels.rowwise.layer_norm import layer_norm as _layer_norm
+from ...kernels.rowwise.layer_norm import quick_layer_norm
 from ...kernels.rowwise.rms_norm import rms_norm as _rms_norm
 from ...operators.rules import compute_dtype
-from ...tensors import Tensor, wrap
+from ...tensors import Tensor
 from ...types import Dtype, dtypes
 from ...types.dtypes import FLOATING, dtype, finfo, of_argument
 from ..creation.likeness import empty_like, zeros_like
@@ -111,6 +109,9 @@ def layer_norm(
     Raises:
         ShapeError: the shapes do not fit. DtypeError: dtypes that do not fit together, or are not floating.
     """
+    shape, _ = _checked_norm(input, normalized_shape, weight, bias)
+    if len(shape) == 1 and (found := quick_layer_norm(input, weight, bias, float(eps))) is not None:
+        return found
     return _with_moments(input, normalized_shape, weight, bias, eps)[0]
 
 
@@ -134,22 +135,26 @@ def native_layer_norm(
     return out, mean, rstd
 
 
+def _checked_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The normalised shape and the input's, which fit together."""
+    check_tensor("layer_norm", "input", 1, input)
+    shape, input_shape = _normalized_shape("layer_norm", normalized_shape), tuple(input._data.shape)
+    _check_normalized(shape, input_shape, weight=weight, bias=bias)
+    return shape, input_shape
+
+
 def _with_moments(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The results of layer normalisation, with the mean and 1 over the deviation of each row."""
-    check_tensor("layer_norm", "input", 1, input)
-    shape = _normalized_shape("layer_norm", normalized_shape)
-    input_shape = tuple(input._data.shape)
-    _check_normalized(shape, input_shape, weight=weight, bias=bias)
+    shape, input_shape = _checked_norm(input, normalized_shape, weight, bias)
     width = prod(shape)
     if len(shape) > 1:
         weight, bias = (each if each is None else each.reshape(width) for each in (weight, bias))
     flat = len(input_shape) == 2 and len(shape) == 1
     height = prod(input_shape[: len(input_shape) - len(shape)])
-    if not flat and input._data.__class__ is ndarray and not followed(input, weight, bias):
-        out, mean, rstd, _ = _layer_norm(wrap(input._data.reshape(height, width)), weight, bias, eps=float(eps))
-        return wrap(out._data.reshape(input_shape)), mean, rstd
     rows = input if flat else input.reshape(height, width)
     out, mean, rstd, _ = _layer_norm(rows, weight, bias, eps=float(eps))
     return out if flat else standing_alone(out.reshape(input_shape), "native_layer_norm"), mean, rstd

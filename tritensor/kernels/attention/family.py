@@ -16,15 +16,18 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import recording
+from ...autograd.precision import casts
+from ...host.threads import blas_on_one_thread, quietly
 from ...operators import Dtypes, Operator, Shapes
 from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import FLOATING
 from ...runtime.call import Call
-from ...tensors import Tensor
+from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
 from ..random.philox import dropout, dropout_numbers
-from .reference import attend, attend_backward, batch_of, is_shared
+from .reference import FEW, attend, attend_backward, attended, batch_of, is_shared
 
+ndarray = np.ndarray
 Shape = tuple[int, ...]
 
 
@@ -168,6 +171,28 @@ attention_backward = Attention(
     FLOATING,
     outputs=("query_grad", "key_grad", "value_grad"),
 )
+
+
+def quick_attention(query: Tensor, key: Tensor, value: Tensor, scale: float, diagonal: int | None) -> Tensor | None:
+    """Attention of float32 heads with few scores on the CPU, in a few steps; None for others."""
+    q, k, v, kind = query._data, key._data, value._data, dtypes.float32.numpy
+    for each in (q, k, v):
+        if each.__class__ is not ndarray or each.dtype is not kind or each.ndim != 4:
+            return None
+    (*batch, count, width), keys = q.shape, k.shape[-2]
+    if casts.on or not v.shape == k.shape == (*batch, keys, width) or not 0 < keys * q.size <= FEW * width:
+        return None
+    if 0 in q.strides or (diagonal is not None and (diagonal or count != keys)):
+        return None
+    with blas_on_one_thread:
+        found, logs = quietly(attended, (q, k, v, None), scale, 0, diagonal, None, kind)
+    out = np.empty_like(q)  # with the order of the queries' dimensions
+    out[...] = found
+    result = wrap(out)
+    if recording.enabled and (query._needs or key._needs or value._needs):
+        metadata = {"scale": scale, "diagonal": diagonal, "p": 0.0, "seed": 0, "offset": 0}
+        attention.record((result, wrap(logs[..., 0])), (query, key, value, None), metadata)
+    return result
 
 
 # ---- of other operators, with scores and weights in memory ---------------------------------------------------------

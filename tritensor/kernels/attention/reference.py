@@ -24,7 +24,7 @@ _SCORES = 1 << 18
 # Queries of a block before a diagonal: the keys behind it are left out.
 _QUERIES = 128
 # Of fewer scores the largest are found in any case, and operands of fewer elements read as they lie.
-_FEW = 1 << 12
+FEW = 1 << 12
 # Exponentials of scores up to this, and their sums, are numbers of float32 with all their digits.
 _SMALL = 60
 
@@ -81,7 +81,7 @@ def _scores(scaled: ndarray, k: ndarray, mask: ndarray | None, first: int, diago
 
 def _operand(x: ndarray, kind: np.dtype) -> ndarray:
     """A part of an operand in the dtype to compute in: as it is, unless products would read it slowly."""
-    return x if x.dtype == kind and (x.flags.c_contiguous or x.size < _FEW) else converted(x, kind)
+    return x if x.dtype == kind and (x.flags.c_contiguous or x.size < FEW) else converted(x, kind)
 
 
 def _are_small(scaled: ndarray, k: ndarray) -> bool:
@@ -114,6 +114,36 @@ def _kept(shape: tuple[int, ...], batch: tuple[int, ...], place: Any, rows: slic
     return np.stack(drawn).reshape(*shape[:-1], -1)[..., : shape[-1]]
 
 
+def attended(
+    operands: Sequence[Any], factor: float, first: int, diagonal: int | None, kept: Any, kind: np.dtype
+) -> tuple[ndarray, ndarray]:
+    """Attention of a block of queries, the first of which is number `first`, and the column of logsumexp; see `attend`.
+
+    Args:
+        kept: None, or a function of the weights' shape: what they are multiplied by.
+    """
+    q, k, v, mask = operands
+    scaled, key = _operand(q, kind) * kind.type(factor), _operand(k, kind)
+    scores = _scores(scaled, key, mask, first, diagonal)
+    end, top = k.shape[-2], kind.type(0)
+    if end and not (scores.size >= FEW and (mask is None or mask.dtype == bool) and _are_small(scaled, key)):
+        top = np.maximum.reduce(scores, -1, keepdims=True)
+        if np.fmin.reduce(top, None) == -inf:
+            top[top == -inf] = 0  # a query without keys: its weights are zeros
+        np.subtract(scores, top, out=scores)
+    weights = np.exp(scores, out=scores)
+    total = np.matmul(weights, ones((end, 1), kind))
+    logs = np.log(total)
+    logs += top
+    if not np.logical_and.reduce(total, None):
+        blind = total == 0
+        logs[blind], total[blind] = inf, 1
+    if kept is not None:
+        np.multiply(weights, kept(weights.shape), out=weights)
+    found = np.matmul(weights, _operand(v, kind))
+    return np.divide(found, total, out=found), logs
+
+
 def attend(
     operands: Sequence[Any],
     out: ndarray,
@@ -141,26 +171,10 @@ def attend(
         rows, heads = slice(block * step, block * step + step), tuple(heads)
         end = _end(rows.start, step, keys, diagonal)
         part = None if mask is None else mask[heads][..., rows, :end]
-        scaled = _operand(q[heads][..., rows, :], kind) * kind.type(factor)
-        key = _operand(k[heads][..., :end, :], kind)
-        scores = _scores(scaled, key, part, rows.start, diagonal)
-        top: Any = kind.type(0)
-        if end and not (scores.size >= _FEW and (mask is None or mask.dtype == bool) and _are_small(scaled, key)):
-            top = np.maximum.reduce(scores, -1, keepdims=True)
-            if np.fmin.reduce(top, None) == -inf:
-                top[top == -inf] = 0  # a query without keys: its weights are zeros
-            np.subtract(scores, top, out=scores)
-        weights = np.exp(scores, out=scores)
-        total = np.matmul(weights, ones((end, 1), kind))
-        logs = np.log(total) + top
-        if not np.logical_and.reduce(total, None):
-            blind = total == 0
-            logs[blind], total[blind] = inf, 1
-        logsumexp[heads][..., rows] = logs[..., 0]
-        if dropout is not None:
-            np.multiply(weights, _kept(weights.shape, batch, heads, rows, dropout, kind), out=weights)
-        found = np.matmul(weights, _operand(v[heads][..., :end, :], kind))
-        out[heads][..., rows, :] = np.divide(found, total, out=found)
+        parts = q[heads][..., rows, :], k[heads][..., :end, :], v[heads][..., :end, :], part
+        kept = None if dropout is None else lambda shape: _kept(shape, batch, heads, rows, dropout, kind)
+        found, logs = attended(parts, factor, rows.start, diagonal, kept, kind)
+        out[heads][..., rows, :], logsumexp[heads][..., rows] = found, logs[..., 0]
 
     if out.size:
         _share((-(-count // step), *batch), step * keys, run)

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.mode import recording
+from ...autograd.precision import casts
 from ...errors import DtypeError
+from ...host.threads import ALONE, quietly
 from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
 from ...runtime.source import device_function
-from ...tensors import Tensor
+from ...tensors import Tensor, wrap
 from ...types import dtypes
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
@@ -170,9 +172,31 @@ FORWARD = RowBodies(_normalised, _moments, _merge_moments, _statistics, late=Tru
 
 @layer_norm.gradient
 def _(grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, low: Tensor, eps: float, needs):
+    shape = x.shape
+    if len(shape) > 2:  # of `quick_layer_norm`
+        grad, x = grad.reshape(-1, shape[-1]), x.reshape(-1, shape[-1])
     if recording.enabled:
-        return _composed_gradient(grad, x, weight, eps, needs)
-    return layer_norm_backward(grad, x, mean, rstd, None if is_half(x.dtype) else low, weight)
+        found = _composed_gradient(grad, x, weight, eps, needs)
+    else:
+        found = layer_norm_backward(grad, x, mean, rstd, None if is_half(x.dtype) else low, weight)
+    return found if len(shape) == 2 else (found[0].reshape(shape), *found[1:])
+
+
+def quick_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor | None:
+    """`layer_norm` of few float32 rows of any number of dimensions on the CPU, in a few steps; None for others."""
+    x, *parameters = arrays = [each if each is None else each._data for each in (input, weight, bias)]
+    kind = dtypes.float32.numpy
+    if casts.on or not 0 < x.size <= ALONE or x.__class__ is not ndarray or not x.flags.c_contiguous:
+        return None
+    for each in arrays:
+        if each is not None and (each.__class__ is not ndarray or each.dtype is not kind):
+            return None
+    rows = x.reshape(-1, x.shape[-1])
+    out, *moments = quietly(layer_norm_rows, rows, *parameters, eps=eps, dtype=kind)
+    result, inputs = wrap(out.reshape(x.shape)), (input, weight, bias)
+    if recording.enabled and True in [each is not None and each._needs for each in inputs]:
+        layer_norm.record((result, *map(wrap, moments)), inputs, {"eps": eps})
+    return result
 
 
 def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> Any:

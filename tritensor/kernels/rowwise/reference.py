@@ -177,10 +177,12 @@ def layer_norm_rows(
 ) -> tuple[ndarray, ...]:
     """Layer normalisation of rows; returns the result, and each row's mean, factor and the mean's rounding."""
     rows, cols = x.shape
-    out, average, rstd, low = np.empty_like(x), np.empty(rows, dtype), np.empty(rows, dtype), np.zeros(rows, dtype)
     weight = weight if weight is None else block(weight, dtype)
     bias = bias if bias is None else block(bias, dtype)
     count = dtype.type(cols)
+    if 0 < rows * cols <= ALONE and x.dtype is dtype and x.flags.c_contiguous:
+        return _norm_few(x, weight, bias, count, eps)
+    out, average, rstd, low = np.empty_like(x), np.empty(rows, dtype), np.empty(rows, dtype), np.zeros(rows, dtype)
 
     def run(start: int, stop: int, new: Any) -> None:
         part = out[start:stop]
@@ -202,6 +204,25 @@ def layer_norm_rows(
 
     by_rows(run, rows, cols)
     return out, average, rstd, low
+
+
+def _norm_few(x: ndarray, weight: ndarray | None, bias: ndarray | None, count: Any, eps: float) -> tuple[ndarray, ...]:
+    """Layer normalisation of few elements: their time is that of NumPy's calls, which are as few as can be."""
+    column = ones((x.shape[1],), x.dtype)
+    mean, low = np.dot(x, column) / count, np.zeros(len(x), x.dtype)
+    out = x - mean[:, None]
+    squares = np.vecdot(out, out) / count
+    if 1 in (mean * mean > 256 * squares).tobytes():  # see `far_off`
+        low = np.dot(out, column) / count
+        np.subtract(out, low[:, None], out)
+        squares = np.vecdot(out, out) / count
+    rstd = np.reciprocal(np.sqrt(squares + x.dtype.type(eps)))
+    np.multiply(out, rstd[:, None], out)
+    if weight is not None:
+        np.multiply(out, weight, out)
+    if bias is not None:
+        np.add(out, bias, out)
+    return out, mean, rstd, low
 
 
 def rms_norm_rows(x: ndarray, weight: ndarray | None, *, eps: float, dtype: np.dtype) -> tuple[ndarray, ...]:
