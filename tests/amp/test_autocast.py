@@ -55,6 +55,7 @@ def test_the_cpus_lists(half: torch.dtype) -> None:
                 assert call(torch, x.to(kind)).dtype is kind, name
 
 
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize(
     ("calls", "kind", "result"),

@@ -310,6 +310,7 @@ def test_blocks_of_any_size(block: int) -> None:
             assert scaler.get_scale() == 4
 
 
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize(
     ("kind", "target"),

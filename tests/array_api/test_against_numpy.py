@@ -79,6 +79,7 @@ def compare(found: Any, expected: Any, said: str, size: float = 1.0) -> None:
     np.testing.assert_allclose(found.cpu().numpy(), expected, digits, digits * size, err_msg=said)
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("name", standard.ONE.split())
 def test_functions_of_one_array(name: str, device: torch.device) -> None:
     for kind in TAKES.get(name, FLOATS + COMPLEX):
@@ -97,6 +98,7 @@ def pairs(kinds: list[str]) -> Iterator[tuple[str, str]]:
 SHAPES = [((), (2, 7)), ((2, 7), ()), ((2, 7), (7,)), ((2, 7), (2, 7)), ((), ())]
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("name", standard.TWO.split())
 def test_functions_of_two_arrays(name: str, device: torch.device) -> None:
     """Of all dtypes that promote, and with arrays of no dimensions, which count as others do."""
@@ -152,6 +154,7 @@ REDUCTIONS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(name: str, device: torch.device) -> None:
     for kind in REDUCTIONS[name]:
@@ -332,6 +335,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("call", CALLS)
 def test_calls(call: str, device: torch.device) -> None:
     torch.set_default_dtype(torch.float64)  # as NumPy's

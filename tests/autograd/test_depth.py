@@ -30,6 +30,7 @@ def test_views_of_views_changed_in_place() -> None:
     assert leaf.grad.tolist() == [4] * 4
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_triton)])
 def test_views_of_views_each_changed_in_place(device: str) -> None:
     with torch.cuda.simulate() if device == "cuda" else contextlib.nullcontext():

@@ -40,6 +40,7 @@ def numbers(device="cpu"):
     return torch.arange(24.0, dtype=torch.float64, device=device).reshape(4, 6).requires_grad_()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("cut", "used"), some([(cut, used) for cut in CUTS for used in USED], 4))
 def test_gradients_are_those_of_the_elements(device, cut, used):
     """The same pieces by the places of their elements have each a gradient of its own: they are gathered."""

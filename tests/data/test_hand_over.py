@@ -73,6 +73,7 @@ def check(batch, index):
     assert batch.shape == (600 * (index + 1),) and batch[7].item() == index
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ERRORS)
 def test_an_error_anywhere_in_a_workers_hand_over_reaches_the_user(kind):
     """Places are numbered over the lines that the worker runs after it made a batch; one is tried per batch."""
@@ -101,6 +102,7 @@ def test_an_error_anywhere_in_a_workers_hand_over_reaches_the_user(kind):
     assert raised > 40
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ERRORS)
 def test_an_error_anywhere_in_the_iterating_process_reaches_the_user(kind):
     at, raised = 1, 0
@@ -275,6 +277,7 @@ def test_a_connection_that_was_finalized_is_closed_once():
         os.close(descriptor)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "method",
     ["fork", pytest.param("spawn", marks=pytest.mark.slow), pytest.param("forkserver", marks=pytest.mark.slow)],

@@ -49,6 +49,7 @@ def test_a_dead_worker_is_named(how, words):
     assert not workers()
 
 
+@pytest.mark.thorough
 def test_a_dead_worker_is_named_while_another_is_waited_for():
     class Slow(Squares):
         def __getitem__(self, index):

@@ -36,7 +36,7 @@ class Numbers(Squares):
 # ---- batches --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["fork", "spawn", "forkserver", "a context"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_batches_are_those_of_no_workers(name, count):

@@ -226,6 +226,7 @@ def test_an_elementwise_declaration_is_short() -> None:
     assert len([line for line in declaration.splitlines() if line.strip()]) <= 20
 
 
+@pytest.mark.thorough
 def test_it_is_a_public_function_and_methods(checkout: Checkout) -> None:
     assert checkout.run("-c", CALLS) == "all of it\n"
 
@@ -234,6 +235,7 @@ def test_an_operator_of_rows_with_its_layer_is_three_files(checkout: Checkout) -
     assert checkout.run("-c", NORM_CALLS) == "all of it\n"
 
 
+@pytest.mark.thorough
 def test_it_is_in_the_stubs_and_has_a_page(checkout: Checkout) -> None:
     checkout.run("-m", "tools.generate")
     functions, package = (
@@ -280,6 +282,7 @@ def test_its_tests_are_derived_and_pass(checkout: Checkout) -> None:
     assert passed is not None and int(passed[1]) >= 12, printed
 
 
+@pytest.mark.thorough
 def test_it_has_a_row_in_the_benchmark(checkout: Checkout) -> None:
     pytest.importorskip("pytest_benchmark")
     rows = ["benchmarks/test_operators.py", "-k", "bounded or sum_of_squares"]

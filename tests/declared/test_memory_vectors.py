@@ -90,6 +90,7 @@ ELEMENTWISE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", slow("row", "transposed copy", cases=ELEMENTWISE))
 def test_elementwise_operands_move_in_vectors(case: str) -> None:
     (compiled,) = kernels_of(ELEMENTWISE[case])
@@ -127,6 +128,7 @@ REDUCED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", slow("all", "rows of 1000", cases=REDUCED))
 def test_reductions_read_in_vectors(case: str) -> None:
     reduced = kernels_of(REDUCED[case])[0]

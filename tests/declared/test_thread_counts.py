@@ -91,6 +91,7 @@ def large(operator: Operator, dtype: dtypes.dtype, elements: int = ELEMENTS) -> 
             yield found[position], transposed
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("operator", "dtype"),
     [case for case in CASES if f"{case[0].name} {case[1].name}" in QUICK],
@@ -101,7 +102,7 @@ def test_every_number_of_threads_gives_the_same_bits(operator: Operator, dtype: 
     same_for_every_number(lambda: called_on_cpu(operator, sample, transposed))
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("operator", some(dict(CASES), 4, ["matmul", "linear", "convolution"]), ids=case_id)
 def test_products_within_operators_on_one_thread_give_the_same_bits(operator: Operator) -> None:
     """Above ALONE elements matrix products may share their work, and operators do not yet."""
@@ -154,6 +155,7 @@ RANDOM: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_numbers_are_the_same(name: str) -> None:
     def draw() -> Any:
@@ -181,6 +183,7 @@ MAKERS: dict[str, Callable[[Any], optim.Optimizer]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=case_id)
 @pytest.mark.parametrize("name", MAKERS)
 def test_optimizer_steps_are_the_same(name: str, dtype: dtypes.dtype) -> None:
@@ -205,6 +208,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MODELS)
 def test_training_steps_are_the_same(name: str) -> None:
     def train() -> Any:

@@ -94,6 +94,7 @@ def run(tmp_path_factory):
     return program
 
 
+@pytest.mark.thorough
 def test_values_arrive_at_the_driver_in_order_and_in_full(run):
     entries, result = run(STUB_VALUES="9")
     assert result.returncode == 0, result.stderr
@@ -110,6 +111,7 @@ def test_values_arrive_at_the_driver_in_order_and_in_full(run):
     assert values[6:] == [7, 0, 0]
 
 
+@pytest.mark.thorough
 def test_a_limit_of_shared_memory_is_raised_before_it_is_used(run):
     entries, result = run(matmul=True)
     assert result.returncode == 0, result.stderr
@@ -134,6 +136,7 @@ def test_a_refusal_of_the_driver_names_the_operator(run, status, text):
     assert ("context is lost" in result.stderr) is (status == "700")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("wait", ["cuda.synchronize()", "cuda.current_stream().synchronize()", "copies.to_host(x)"])
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_failure_that_shows_at_a_wait_names_what_was_launched(run, wait, debug):

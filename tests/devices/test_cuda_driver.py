@@ -344,6 +344,7 @@ def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
     assert stream.query()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_driver_works_on_a_stub(stub, count):
     result = stub("-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", __file__, STUB_DEVICES=str(count))

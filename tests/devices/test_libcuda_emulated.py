@@ -353,6 +353,7 @@ SAMPLE = (
 )
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_a_sample_of_the_gpus_tests_passes(stub: dict[str, str]) -> None:
     result = libcuda_stub.run(

@@ -61,6 +61,7 @@ def recorder(tmp_path_factory):
     return libcuda_stub.environment(folder, source)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", ENDS)
 def test_a_context_is_current_when_pinned_memory_goes(recorder, how, devices):

@@ -27,6 +27,7 @@ def _pinned(value: float = 1.0) -> Tensor:
     return torch.full((LARGE,), value).pin_memory()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("late", [False, True])
 def test_pinned_memory_of_one_owner_is_read_in_place_and_cannot_be_torn(late: bool) -> None:
     changes: list[Callable[[Tensor], object]] = [
@@ -59,6 +60,7 @@ def test_pinned_memory_of_one_owner_is_read_in_place_and_cannot_be_torn(late: bo
                 assert copy.eq(1).all().item()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("late", [False, True])
 def test_pinned_memory_that_somebody_else_can_reach_is_copied_first(late: bool) -> None:
     with settings.simulate_late(late):

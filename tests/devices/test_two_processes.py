@@ -115,6 +115,7 @@ print(loss.item())
 """
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_two_processes_make_one_cache_between_them(tmp_path: Path) -> None:
     """Both begin with nothing and compile what they find missing; a third finds everything."""

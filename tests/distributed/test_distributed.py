@@ -31,6 +31,7 @@ from .jobs import MPIEXEC, PROGRAMS, environment, launch, needs_mpi
 # ---- collectives --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 4))])
 def test_collectives(ranks):
@@ -58,6 +59,7 @@ def test_collectives_without_mpiexec():
     assert (done.returncode, done.stdout) == (0, "all collectives on 1 ranks\n"), done.stderr
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_collectives_by_nccl(tmp_path):
     """nccl's half of the backend, on a stub of libcuda and a binding that reduces by MPI."""
@@ -101,6 +103,7 @@ def test_one_model_on_simulated_devices():
     assert (done.returncode, done.stdout) == (0, "one model on 2 ranks\n"), done.stderr
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 2))])
 def test_one_batch_in_several_processes(ranks):
@@ -108,6 +111,7 @@ def test_one_batch_in_several_processes(ranks):
     assert (done.returncode, done.stdout) == (0, f"one batch on {ranks} ranks\n"), done.stderr
 
 
+@pytest.mark.thorough
 @needs_mpi
 @needs_triton
 def test_one_batch_on_simulated_devices():
@@ -166,6 +170,7 @@ def test_samplers_ask_the_group(monkeypatch):
 # ---- disagreement -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_mismatch_raises_on_all_ranks_with_both_call_sites(tmp_path):
     done = launch(3, "mismatches.py", folder=tmp_path, TRITENSOR_DEBUG="1")
@@ -220,6 +225,7 @@ FAILURES = [
 SLOW = ("before", "hook", "destroys", "early exit")  # each takes seconds, and differs little from another
 
 
+@pytest.mark.sampled(1)
 @needs_mpi
 @pytest.mark.parametrize(
     ("how", "words"),
@@ -248,12 +254,14 @@ def test_a_killed_rank_ends_the_job(tmp_path):
     assert "Killed" in out + err
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_who_leaves_last_does_not_matter():
     done = launch(3, "failures.py", "last")
     assert (done.returncode, done.stdout, done.stderr) == (0, "all is well\n", "")
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_wait_with_a_timeout_of_its_own():
     done = launch(2, "failures.py", "late")

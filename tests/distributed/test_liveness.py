@@ -23,6 +23,7 @@ def job(*arguments, ranks=3):
     return launch(ranks, "departures.py", *arguments)
 
 
+@pytest.mark.thorough
 @needs_mpi
 @linux
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ def test_a_rank_that_exits_by_itself_is_named(status, ranks):
     ), done.stderr
 
 
+@pytest.mark.thorough
 @needs_mpi
 @linux
 def test_a_rank_that_exits_within_a_collective_is_named():
@@ -89,6 +91,7 @@ def test_the_error_can_be_caught():
     assert done.stderr == ""
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_rank_that_raises_is_named_and_no_other():
     done = job("raises")
@@ -98,12 +101,14 @@ def test_a_rank_that_raises_is_named_and_no_other():
     assert "is gone" not in done.stderr
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_a_late_rank_is_not_dead():
     done = job("late")
     assert (done.returncode, done.stdout, done.stderr) == (0, "all is well\n", "")
 
 
+@pytest.mark.thorough
 @needs_mpi
 @linux
 def test_to_exit_after_leaving_is_no_failure():
@@ -112,6 +117,7 @@ def test_to_exit_after_leaving_is_no_failure():
     assert (done.returncode, done.stdout, done.stderr) == (0, "the others went on\n", "")
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("who", [pytest.param("each", marks=pytest.mark.slow), "one"])
 def test_to_exit_after_the_last_collective_is_no_failure(who):

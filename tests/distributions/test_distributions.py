@@ -382,6 +382,7 @@ def test_transforms(name: str) -> None:
     )
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_devices_draw_what_the_cpu_draws() -> None:
     with torch.cuda.simulate(devices=1):

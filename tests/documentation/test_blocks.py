@@ -81,6 +81,7 @@ def run(page: str, text: str, folder: Path) -> None:
             assert printed.getvalue().strip() == block.printed.strip(), place
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", pages())
 def test_the_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

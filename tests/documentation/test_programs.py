@@ -17,6 +17,7 @@ from .programs import ALL, PAGES, PROGRAMS, output_of, recorded, run
 PAGES_OF_QUESTIONS = sorted(set(PAGES.glob("*.md")) - {PAGES / "index.md"})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", ALL, ids=lambda program: program.stem)
 def test_the_output_is_what_is_recorded(program: Path, tmp_path: Path) -> None:
     if not HAS_TRITON and program.stem != "from_pytorch":

@@ -116,6 +116,7 @@ def check(operator: Operator, kind: dtypes.dtype, device: str, most: int = 1000)
                 )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("operator", PARAMETERS)
 def test_a_batch_is_a_loop(operator: Operator) -> None:
     with warnings.catch_warnings():

@@ -60,6 +60,7 @@ def zeroed(x: Any) -> Any:
     return y * x
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "function",
     [

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor.kernels.attention.family import attention, quick_attention
 from tritensor.nn import functional as F
 from tritensor.nn.attention import SDPBackend, bias, sdpa_kernel
 
@@ -78,6 +79,7 @@ GROUPED = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shapes", GROUPED, ids=str)
 @pytest.mark.parametrize("masked", [None, (5, 7), (4, 1, 7), (1, 5, 1)], ids=str)
 def test_grouped_heads_share_keys_and_values(device, shapes, masked):
@@ -435,3 +437,43 @@ def test_heads_wider_than_the_kernels_take_are_composed(device):
     x = torch.randn(3, 300, device=device, dtype=torch.float64)
     wanted = torch.softmax(x @ x.T / math.sqrt(300), -1) @ x
     torch.testing.assert_close(F.scaled_dot_product_attention(x, x, x), wanted)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_quick_way_equals_the_operator(causal):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((2, 5, 3, 8), dtype=np.float32) for _ in range(3)]
+    found = []
+    for quick in (True, False):
+        inputs = [torch.from_numpy(array).requires_grad_() for array in arrays]
+        q, k, v = (each.transpose(1, 2) for each in inputs)
+        diagonal = 0 if causal else None
+        if quick:
+            out = quick_attention(q, k, v, 0.5, diagonal)
+        else:
+            out = attention(q, k, v, None, scale=0.5, diagonal=diagonal)[0]
+        assert out.stride() == q.stride()
+        out.pow(2).sum().backward()
+        found.append((out.detach(), out.grad_fn.name(), *[each.grad for each in inputs]))
+    for one, other in zip(*found, strict=True):
+        assert one == other if isinstance(one, str) else torch.equal(one, other)
+
+
+def test_the_quick_way_leaves_other_cases_to_the_operator():
+    x = torch.ones(1, 2, 3, 4)
+    wide, longer = torch.ones(1, 2, 80, 4), torch.ones(1, 2, 5, 4)
+    assert quick_attention(x, longer, longer, 1.0, None) is not None
+    for q, k, v, diagonal in (
+        (x.double(), x.double(), x.double(), None),
+        (x[0], x[0], x[0], None),
+        (x, x, x[..., :2], None),
+        (x[:, :1], x, x, None),
+        (x[:, :, :0], x, x, None),
+        (wide, wide, wide, None),
+        (x, x, x, 1),
+        (x, longer, longer, 0),
+        (x[:, :, :1].expand(1, 2, 3, 4), x, x, None),
+    ):
+        assert quick_attention(q, k, v, 1.0, diagonal) is None
+    with torch.autocast("cpu"):
+        assert F.scaled_dot_product_attention(x, x, x).dtype == torch.bfloat16

@@ -57,7 +57,7 @@ def drawn(case: Any, dtype: Any, device: str) -> list[Any]:
     return [each.detach().cpu() for each in (out, *grads)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.filterwarnings("ignore:Lower right causal bias")
 @pytest.mark.parametrize(
     "dtype", [torch.float32, pytest.param(torch.float16, marks=slow), pytest.param(torch.bfloat16, marks=slow)]
@@ -87,6 +87,7 @@ def test_every_width_of_heads(width: int, v_width: int, causal: bool) -> None:
         torch.testing.assert_close(mine, other, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("given", ["causal", "mask", "dropout", "grouped"])
 def test_nothing_of_the_scores_size_is_made(given: str) -> None:
     """2 x 256 x 256 scores of float32 are 512 KB, operands and results 32 KB each; a mask is read as it is."""

@@ -77,7 +77,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_reductions_of_blocks(name, layout, tiny):

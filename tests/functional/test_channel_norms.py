@@ -57,6 +57,7 @@ def test_a_mean_far_from_zero_costs_no_accuracy():
     np.testing.assert_allclose(F.batch_norm(rows, None, None, training=True).numpy(), by_hand(rows, 0), atol=1e-2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(2, 4, 3, 5), (3, 6, 2, 2, 3)], ids=str)
 @pytest.mark.parametrize("call", ["batch", "eval", "group", "instance"])
 def test_channels_last_stays_channels_last(device, shape, call):
@@ -81,6 +82,7 @@ def test_channels_last_stays_channels_last(device, shape, call):
     torch.testing.assert_close(last.grad, plain.grad, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 17), (2, 4, 5, 7)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -167,6 +169,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", GRADIENTS)
 @pytest.mark.parametrize("last", [False, True])
 def test_gradients_of_both_orders(name, last):

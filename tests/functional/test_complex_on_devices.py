@@ -222,6 +222,7 @@ def beside(call: Any, *inputs: Any, tolerance: float = 2e-5) -> None:
                 same(x.grad, y.grad, tolerance)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore:Casting complex values to real")
 @pytest.mark.parametrize("name", REDUCED)
 def test_reductions(name: str) -> None:
@@ -229,6 +230,7 @@ def test_reductions(name: str) -> None:
         beside(REDUCED[name], drawn(3, 4, 5))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name: str) -> None:
     first, second, product = PRODUCTS[name]

@@ -93,7 +93,7 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("number", "layout", "transposed"), VARIANTS)
 def test_kernels_give_what_the_cpu_gives(number: int, layout: str, transposed: bool) -> None:
     """Results and gradients, in tiles of 16 and in ones of the size of the problem."""
@@ -174,6 +174,7 @@ def test_offsets_of_far_elements_have_64_bits(monkeypatch: pytest.MonkeyPatch) -
     assert space(strided, strided, [convolution_launch.Line(3, 1, 0), convolution_launch.Line(1 << 15, 1, 0)]).wide
 
 
+@pytest.mark.thorough
 def test_second_gradients_and_checked_mode() -> None:
     torch.manual_seed(0)
     shapes = (1, 2, 5), (3, 2, 3)

@@ -423,7 +423,7 @@ def test_a_range_is_made_anew_by_each_replay() -> None:
             assert (found.tolist(), x.tolist()) == ([0, 2, 4, 6, 8], [10, 11, 12, 13, 14])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 90), ("cuda", 100), ("hip", "gfx942")], ids=str)
 @pytest.mark.parametrize("dtype", ["int64", "fp32", "bf16"])

@@ -44,6 +44,7 @@ def test_all_ways_are_counted(blank, device):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.sampled(1)
 def test_the_gradient_is_that_of_softmax(device):
     scores = (torch.arange(24.0, dtype=torch.float64) * 0.9).sin().reshape(4, 2, 3)
     targets = torch.tensor([[1, 1], [2, 1]], device=device)
@@ -68,6 +69,7 @@ def test_too_few_steps(device):
         assert not change[:, 1].any() and not change[2:, 0].any() and change[:, 2].all()
 
 
+@pytest.mark.sampled(1)
 def test_forms_of_arguments(device):
     x = steps(device=device)
     padded, row = torch.tensor([[1, 9], [2, 1], [-5, 0]], device=device), torch.tensor([1, 2, 1], device=device)

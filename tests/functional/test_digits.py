@@ -167,6 +167,7 @@ def _check_covariances(mean, device):
     assert _worst(pair, 2 * wide.var(1, ddof=1)) < 5e-7
 
 
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize("shape_and_dims", [REDUCED[k] for k in (1, 2, 3, 4, 7, 8)])
 def test_variances_and_deviations_on_a_device(shape_and_dims):
@@ -174,6 +175,7 @@ def test_variances_and_deviations_on_a_device(shape_and_dims):
         _check_spread(*shape_and_dims, 1e6, "cuda", 1e-6)
 
 
+@pytest.mark.sampled(4)
 @needs_triton
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("name", NORMS)
@@ -182,7 +184,7 @@ def test_norms_on_a_device(name, mean):
         _check_norm(name, mean, "cuda", 1e-6)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_on_a_device_of_what_is_longer_than_a_tile(name):

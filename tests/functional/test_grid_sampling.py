@@ -44,7 +44,7 @@ def test_the_identity_gives_the_picture_back() -> None:
             assert torch.allclose(F.grid_sample(x, grid, mode, align_corners=corners), x)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize("mode", MODES)
 def test_kernels_agree_with_references(mode: str) -> None:
@@ -62,6 +62,7 @@ def test_kernels_agree_with_references(mode: str) -> None:
                 assert torch.allclose(ours, wanted, 1e-4, 1e-4)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_match_finite_differences(mode: str, padding: str) -> None:

@@ -104,6 +104,7 @@ def test_broadcast_errors_begin_as_pytorchs():
         layout.broadcast_strides((0, 3), (3, 1), (2, 3))
 
 
+@pytest.mark.thorough
 @settings(max_examples=300)
 @given(strided(), st.data())
 def test_reshape_is_a_view_exactly_when_numpy_can(case, data):
@@ -158,6 +159,7 @@ def test_infer_shape_refuses_in_pytorchs_words(shape, size, words):
     assert str(error.value).startswith(words)
 
 
+@pytest.mark.thorough
 @settings(max_examples=300)
 @given(strided(), st.data())
 def test_basic_indexing_is_numpys(case, data):

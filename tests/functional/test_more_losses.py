@@ -68,6 +68,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("code", "value"), VALUES, ids=[code for code, _ in VALUES])
 def test_values(code, value, device):
     found = eval(code, names(device))
@@ -100,6 +101,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name):
     inputs = doubles((3, 4), (3, 4))

@@ -31,6 +31,7 @@ def close(found, wanted):
 # ---- gradients where a norm has a corner: PyTorch's choice ---------------------------------------------------------
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("p", [2, "fro", 1, 3, 0.5, 1.5, 2.5, -1, -2, -0.5])
 @pytest.mark.parametrize("dim", [None, 1, (0, 1)])
 def test_the_gradient_of_a_norm_is_zero_at_zero(device, p, dim):

@@ -135,6 +135,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.sampled(54)
 @pytest.mark.parametrize(("code", "value", "dtype"), FORMS, ids=[form[0] for form in FORMS])
 def test_forms(code, value, dtype, device):
     result = eval(code, operands(device))
@@ -250,6 +251,7 @@ def test_a_correction_of_nan_leaves_nothing_to_divide_by(device):
     assert x.var(0, correction=NAN).tolist() == x.std(0, correction=NAN).tolist() == [INF] * 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [2, 3, 200, 1 << 19])
 def test_equal_numbers_do_not_vary_however_large(size, device):
     if size > 200 and device != "cpu":

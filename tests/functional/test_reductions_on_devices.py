@@ -57,6 +57,7 @@ def test_columns_are_split_too(monkeypatch):
         assert seen[0][2][1] > 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ["reverse", "shuffle"])
 def test_the_order_of_programs_changes_no_bit(order):
     array = np.random.default_rng(1).standard_normal(1500).astype(np.float32)
@@ -78,6 +79,7 @@ def test_offsets_of_64_bits(monkeypatch):
         assert x.cumsum(1)[:, -1].tolist() == [190.0, 590.0, 990.0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reverse", [False, True])
 def test_long_rows_are_scanned_in_parts(reverse, monkeypatch):
     modes = []
@@ -131,6 +133,7 @@ def test_a_device_chooses_tiles_by_itself():
 # ---- compiled code --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["fp32", "bf16"])
 @pytest.mark.parametrize("inner", [True, False], ids=["rows", "columns"])
 def test_contiguous_elements_are_read_in_vectors_of_16_bytes(inner, kind):

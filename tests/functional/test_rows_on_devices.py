@@ -41,6 +41,7 @@ def test_shares_of_16_bits_by_powers_of_two(dtype):
             np.testing.assert_allclose(logs, np.log(exact), rtol=step * 1.01)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("watched", [False, True])
 def test_a_leaf_takes_over_the_gradient_that_the_forward_pass_made(dtype, watched, monkeypatch):

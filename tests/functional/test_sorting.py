@@ -30,6 +30,7 @@ def stable(x: np.ndarray, descending: bool) -> np.ndarray:
     return x.shape[-1] - 1 - np.flip(np.argsort(np.flip(x, -1), -1, kind="stable"), -1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["f", "d", "i", "q", "e", "b"])
 @pytest.mark.parametrize("descending", [False, True])
 def test_orders_and_extremes(kind: str, descending: bool) -> None:

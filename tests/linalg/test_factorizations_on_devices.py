@@ -29,6 +29,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.filterwarnings("ignore::tritensor.errors.HostComputationWarning")
 @pytest.mark.parametrize("name", CALLS)

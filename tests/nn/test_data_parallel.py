@@ -91,7 +91,7 @@ def assert_same(found, expected):
 # ---- the result of one device -----------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("batch", [1, 2, 3, 4, 7])
 def test_equals_one_device(devices, batch):
     model = make_model()
@@ -152,6 +152,7 @@ def test_second_gradients(two_devices):
         np.testing.assert_allclose(mine, other, rtol=1e-4)
 
 
+@pytest.mark.thorough
 def test_many_calls_at_once(two_devices):
     """Threads share caches of kernels and memory; twenty calls in a row meet in many orders."""
     model = make_model()

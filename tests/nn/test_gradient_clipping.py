@@ -63,7 +63,7 @@ def gradients(made: list[nn.Parameter]) -> list[np.ndarray]:
     return [parameter.grad.cpu().double().numpy() for parameter in made]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("order", "dtype"),
     some(
@@ -104,6 +104,7 @@ def test_norms_of_what_is_not_finite(order: float, values: dict[str, float], lau
     assert np.array_equal(gradients(ours)[4], gradients(theirs)[4], equal_nan=True)
 
 
+@pytest.mark.sampled(1)
 def test_several_devices_and_dtypes_have_one_norm(launched: list[str]) -> None:
     kinds = ("cuda:0", torch.float32), ("cuda:1", torch.float32), ("cuda:0", torch.float64)
     ours = [parameter for device, dtype in kinds for parameter in parameters(device, dtype)]
@@ -132,6 +133,7 @@ def test_what_is_not_for_the_kernels_goes_one_after_the_other(launched: list[str
     assert launched == []
 
 
+@pytest.mark.sampled(1)
 def test_clipping_is_captured(launched: list[str]) -> None:
     made = parameters("cuda")
     graph = torch.cuda.CUDAGraph()
@@ -149,7 +151,7 @@ def test_clipping_is_captured(launched: list[str]) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "target"),
     [

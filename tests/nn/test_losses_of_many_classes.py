@@ -37,6 +37,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_chunks_equal_the_whole(case, device):
     (x, w, b), target = parts(6, device=device)

@@ -311,6 +311,7 @@ def test_cross_entropy(device):
     assert repr(weighted) == "CrossEntropyLoss()"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)])
 def test_a_small_network_learns(dtype, device):
     """Exclusive or, which no linear layer can do; half way the model moves through a copy of its state."""

@@ -48,6 +48,7 @@ def test_rows_or_columns_are_orthonormal(name: str, shape: tuple[int, ...]) -> N
             np.testing.assert_allclose(lengths, expected, rtol=10 * tolerance, atol=tolerance)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MAPS)
 def test_gradients_of_both_orders(name: str) -> None:
     for shape in ((3, 3), (4, 2)):

@@ -96,6 +96,7 @@ def run(layer, x, lengths, first):
     return out, list(last) if layer.mode == "LSTM" else [last]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("kind", "bidirectional", "lengths"), MANY)
 def test_the_formulas_hold(kind, bidirectional, lengths, device):
     if device == "cuda" and len(set(lengths)) == 1:
@@ -132,6 +133,7 @@ def test_gradients_on_a_device_are_those_on_the_cpu(kind, bidirectional, lengths
                 np.testing.assert_allclose(one.cpu().numpy(), other.numpy(), atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["projected", "gru"])
 def test_gradients_of_both_orders_through_states_and_cells(kind):
     layer = nn.LSTM(1, 2, proj_size=1) if kind == "projected" else nn.GRU(1, 1, bidirectional=True)
@@ -197,6 +199,7 @@ def launches(monkeypatch):
     return names
 
 
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize(("kind", "most", "many"), [("lstm", 1, 100), ("projected", 2, 10)])
 def test_a_step_is_one_launch_or_two_with_projected_states(kind, most, many, launches):

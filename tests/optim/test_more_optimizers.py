@@ -124,6 +124,7 @@ def test_lbfgs_finds_a_minimum_and_its_state_goes_on():
     assert optimizer.step(closure).item() < 1e-8
 
 
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize(("name", "most"), [("Adafactor", 30 * 5), ("Muon", 55 * 2)])
 def test_stacks_are_stepped_on_a_device_as_on_the_cpu(name, most, monkeypatch):

@@ -38,7 +38,7 @@ def launches(monkeypatch):
     return names
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("capturable", [False, True])
 def test_a_step_is_one_launch_and_equals_the_cpus(name, capturable, launches):

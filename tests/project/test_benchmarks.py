@@ -236,6 +236,7 @@ def serve_badly(connection: Any, mood: str) -> None:
         connection.send({"row": answer, "seconds": 0.1})
 
 
+@pytest.mark.thorough
 def test_rows_go_on_after_one_that_dies_hangs_or_loses_the_device() -> None:
     started = []
 
@@ -406,6 +407,7 @@ def test_rows_are_compiled_before_they_are_measured() -> None:
         assert laboratory.warm([rows["add_fp32"], broken, rows["enqueue_add_grad"], rows["start"]]) == ["exp_fp32"]
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_a_test_that_fails_is_counted_and_one_that_hangs_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -427,6 +429,7 @@ def test_a_test_that_fails_is_counted_and_one_that_hangs_is_stopped(
     assert "test_b" in log.read_text()
 
 
+@pytest.mark.thorough
 def test_two_versions_are_timed_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     """This one and itself, with limits that no ratio and every ratio is above."""
     for limit, status, words in (("1000", 0, "no row is slower"), ("0", 1, "1 rows above 0.0: add_10")):

@@ -24,7 +24,7 @@ from ..sampling import some
 SMALL = [case for case in CASES if case.name != "add_10m"]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", some(SMALL, 3), ids=lambda case: case.name)
 def test_results_are_accurate_and_carry_nan_and_infinity(case: Case) -> None:
     report = compare.accuracy(case, tritensor, {"numpy": np}, "cpu")
@@ -43,6 +43,7 @@ def test_a_wrong_result_is_called_wrong() -> None:
     assert not report["accurate"]
 
 
+@pytest.mark.thorough
 def test_compare_prints_the_row_and_writes_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "results" / "cpu.json"
     assert compare.main(["--device", "cpu", "--only", "add_10", "--json", str(path)]) == 0
@@ -57,6 +58,7 @@ def test_compare_prints_the_row_and_writes_the_figures(tmp_path: Path, capsys: p
     assert len(entry["spread"]) == 2
 
 
+@pytest.mark.thorough
 def test_each_column_is_measured_with_its_threads() -> None:
     """Both libraries with one thread, or both with all of them."""
     seen: list[tuple[str, int]] = []
@@ -134,7 +136,7 @@ WITHIN_BLOCKS = {
 }
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("dtype", "name"), [(dtype, name) for dtype, names in WITHIN_BLOCKS.items() for name in names.split()]
 )

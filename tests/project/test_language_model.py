@@ -32,6 +32,7 @@ def losses_of(text: str) -> list[float]:
     return [float(found[1]), float(found[2])]
 
 
+@pytest.mark.thorough
 def test_it_learns_and_writes(tmp_path: Path) -> None:
     done = run_example("--steps", "60", "--write", "12", *SMALL, folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -70,6 +71,7 @@ def test_it_learns_on_a_simulated_device_by_replays(tmp_path: Path) -> None:
     assert results[0] == results[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -163,6 +165,7 @@ def test_a_cache_gives_the_same_scores() -> None:
     np.testing.assert_allclose(torch.cat(parts, 1).detach().numpy(), expected.detach().numpy(), rtol=1e-10)
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_a_device_and_a_graph_train_as_the_cpu_does() -> None:
     expected = trained("tritensor", "cpu")

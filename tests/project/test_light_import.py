@@ -50,6 +50,7 @@ def test_an_import_and_a_first_sum_load_few_modules() -> None:
     assert int(run(COUNT.format("torch.ones(3) + 1; "))) <= MOST_MODULES
 
 
+@pytest.mark.thorough
 def test_names_are_listed_before_they_are_imported() -> None:
     code = """
 import sys, tritensor as torch
@@ -112,6 +113,7 @@ def test_an_operators_gradient_is_imported_with_it() -> None:
     assert alone == facts("all", ["lgamma"]) and alone["lgamma"]["gradients_of"] == ["x"]
 
 
+@pytest.mark.thorough
 def test_the_first_import_after_a_change_finds_what_is_new(tmp_path: Path) -> None:
     root = copied(tmp_path)
     listed = root / "tritensor" / "ground" / "names.txt"
@@ -144,6 +146,7 @@ def test_the_first_import_after_a_change_finds_what_is_new(tmp_path: Path) -> No
     assert int(run(COUNT.format(""), archive)) <= MOST_MODULES
 
 
+@pytest.mark.thorough
 def test_threads_import_a_module_once() -> None:
     code = """
 import threading, tritensor as torch

@@ -41,7 +41,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=[needs_triton, pytest.mark.slow])])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run(name: str, device: str, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def test_a_sample_and_what_it_leaves_are_all_cases() -> None:
     assert len([case for case in every if case.startswith(name)]) > 4
 
 
+@pytest.mark.thorough
 def test_what_is_left_out_is_not_collected() -> None:
     """Not even to be deselected: neither functions nor files of another group."""
     files = (

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.thorough
 def test_the_search_finds_a_network_that_reads_digits(tmp_path: Path) -> None:
     done = run("--epochs", "8", folder=tmp_path, script=SCRIPT)
     assert done.returncode == 0, done.stderr

@@ -31,6 +31,7 @@ def numbers_in(pattern: str, text: str) -> list[float]:
     return [float(each) for each in found.groups()]
 
 
+@pytest.mark.thorough
 def test_the_lstm_learns_and_writes(tmp_path: Path) -> None:
     small = ("--steps", "40", "--batch", "8", "--context", "16", "--width", "32", "--lr", "0.01", "--write", "12")
     done = run(*small, folder=tmp_path, script=EXAMPLES / "lstm_language_model.py")
@@ -41,6 +42,7 @@ def test_the_lstm_learns_and_writes(tmp_path: Path) -> None:
     assert done.stdout.partition(" s ")[2].partition("\n")[2].startswith("T")
 
 
+@pytest.mark.thorough
 def test_the_classifier_learns(tmp_path: Path) -> None:
     small = ("--epochs", "3", "--width", "32", "--classes", "3", "--lr", "0.01")
     done = run(*small, folder=tmp_path, script=EXAMPLES / "text_classifier.py")

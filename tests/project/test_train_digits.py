@@ -29,6 +29,7 @@ def run(*arguments: str, folder: Path, script: Path = SCRIPT, **settings: str) -
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.thorough
 def test_reaches_97_percent_and_says_that_there_is_no_other_device(tmp_path: Path) -> None:
     done = run(folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -78,6 +79,7 @@ def test_checkpoint_moves_from_the_cpu_to_a_simulated_device(tmp_path: Path) -> 
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"model.pt", "model.png"}
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_simulated_device_trains_in_checked_mode(tmp_path: Path) -> None:
     settings = {"TRITENSOR_SIMULATE_CUDA": "1", "TRITENSOR_CHECK": "1"}

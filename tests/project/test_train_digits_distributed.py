@@ -59,6 +59,7 @@ def test_simulated_devices_reach_it_too(tmp_path: Path) -> None:
         np.testing.assert_allclose(found[name].numpy(), value.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.thorough
 def test_a_batch_that_cannot_be_shared_is_refused(tmp_path: Path) -> None:
     done = run(3, folder=tmp_path)
     assert done.returncode != 0

@@ -115,6 +115,7 @@ def idx(array: np.ndarray) -> bytes:
     return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes() + array.tobytes()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda:0", marks=needs_triton)])
 def test_the_tutorial_runs(tmp_path: Path, device: str) -> None:
     raw = tmp_path / "data" / "MNIST" / "raw"

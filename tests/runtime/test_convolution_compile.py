@@ -79,6 +79,7 @@ TABLE = [(product, blocks) for product, table in TILES.items() for blocks in tab
 QUICK = [("tf32x3", TILES["tf32x3"][0], False)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("product", "blocks", "last"),
     [
@@ -98,6 +99,7 @@ def test_every_tile_is_sound(product: str, blocks: Blocks, last: bool, monkeypat
                 assert "wgmma.mma_async" in made.asm["ptx"], made.metadata.name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("last", [False, True])
 def test_depthwise_kernels_are_sound(last: bool) -> None:
     for made in product_kernels(compiled("half", last, 64, groups=64)).values():

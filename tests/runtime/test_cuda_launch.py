@@ -204,6 +204,7 @@ def test_memory_of_another_stream_is_told_of_this_one(gpu):
     assert x.buffer.streams == [gpu.stream]
 
 
+@pytest.mark.thorough
 def test_shared_memory_above_48_kb_is_asked_for_once(gpu, monkeypatch):
     asked = []
     attributes = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="limit")

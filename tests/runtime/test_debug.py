@@ -110,6 +110,7 @@ def test_a_real_device_is_held_against_its_limit(
         assert re.search(rf"{SPEED}, [0-9]+% {share}$", line)
 
 
+@pytest.mark.thorough
 def test_compiling_is_not_counted(lines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 

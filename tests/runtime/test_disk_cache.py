@@ -386,6 +386,7 @@ def start(stub: Path, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.thorough
 def test_processes_that_start_together_and_one_that_comes_later(stub: Path, folder: Path) -> None:
     import time
 

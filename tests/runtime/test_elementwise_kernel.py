@@ -100,6 +100,7 @@ def numpy_view(array, view, name):
     return view(array)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
 @pytest.mark.parametrize("block", [0, 4])
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -113,6 +114,7 @@ def test_any_layout_of_operands(name, block, order):
     assert np.array_equal(copies.to_host(out), expected)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("block", [0, 16, 64])
 @pytest.mark.parametrize("seed", range(12))
 def test_tiles_agree_with_numpy_for_any_order_of_dimensions(seed, block):

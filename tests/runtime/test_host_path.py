@@ -43,7 +43,7 @@ def pairs(operator: Operator) -> Any:
     return pytest.param(operator, dtypes.complex64, marks=marks, id=f"{operator.name}-complex64")
 
 
-@pytest.mark.sampled(50)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     ("operator", "dtype"),
     [
@@ -173,6 +173,7 @@ def test_one_array_twice_and_two_views_of_one_are_told_apart(gpu: Interpreted) -
         assert torch.cat([second, first, second])[::16].tolist() == [16, 0, 16]
 
 
+@pytest.mark.thorough
 def test_results_of_many_outputs_and_many_launches(gpu: Interpreted, long_ways: list[str]) -> None:
     x = torch.randn(3, 5000, device="cuda")
     with settings.block(64):
@@ -188,6 +189,7 @@ def test_results_of_many_outputs_and_many_launches(gpu: Interpreted, long_ways: 
 # ---- gradients ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_repeated_calls_are_recorded_on_the_tape(gpu: Interpreted) -> None:
     def gradients(device: str) -> list[Any]:
         x = tensor(0.5, 2.0, -1.0, device=device, needs=True)
@@ -213,6 +215,7 @@ def test_repeated_calls_are_recorded_on_the_tape(gpu: Interpreted) -> None:
             assert found == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shapes", [((3,), (3,)), ((2, 3), (3,)), ((), (3,))])
 @pytest.mark.parametrize("kinds", [(torch.float32, torch.float32), (torch.float16, torch.float32)])
 @pytest.mark.parametrize("needs", [(True, True), (True, False), (False, True)])

@@ -86,6 +86,7 @@ def test_a_kernel_compiles_for_every_target_without_spills(target):
     assert 0 < facts.registers <= 128
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("count", "split"), [(":16", False), ("", True)])
 def test_contiguous_elements_move_in_vectors_of_16_bytes(count, split):
     accesses = memory_accesses(elementwise_facts(add, ["bf16"], ["bf16", "bf16"], count=count, SPLIT=split))
@@ -115,6 +116,7 @@ def matmul_facts(warps):
     return compile_ahead(matmul_kernel, signature, {"SIZE": 128, "DEPTH": 64}, ("cuda", 90), warps=warps, name="matmul")
 
 
+@pytest.mark.thorough
 def test_facts_show_tensor_cores_shared_memory_and_spills():
     facts = matmul_facts(4)
     assert facts.name == "matmul"
@@ -142,6 +144,7 @@ SCALE = 3.0
 STORED = dtypes.bfloat16
 
 
+@pytest.mark.thorough
 def test_constants_of_the_module_and_of_the_arguments_are_known_to_the_compiler():
     @device_function
     def body(x, y, flag, nothing):
@@ -157,6 +160,7 @@ def test_constants_of_the_module_and_of_the_arguments_are_known_to_the_compiler(
         elementwise_facts(body, ["bf16"], [], scalars=(False, "constexpr:text"))
 
 
+@pytest.mark.thorough
 def test_bodies_with_the_same_text_compile_to_different_code():
     def scaled_by(factor):
         @device_function(name="scaled")
@@ -171,6 +175,7 @@ def test_bodies_with_the_same_text_compile_to_different_code():
     assert double.asm["ttir"] != triple.asm["ttir"]
 
 
+@pytest.mark.thorough
 def test_the_interpreter_and_the_compiler_take_the_same_function_in_turn():
     x = np.arange(40, dtype=np.float32)
     for _ in range(2):
@@ -187,6 +192,7 @@ def copy_kernel(out_ptr, in_ptr, count, BLOCK: tl.constexpr):
     tl.store(out_ptr + index, tl.load(in_ptr + index, mask=index < count), mask=index < count)
 
 
+@pytest.mark.thorough
 def test_compiled_files_go_where_the_setting_says(tmp_path):
     with settings.cache_dir(str(tmp_path)):
         compile_ahead(copy_kernel, ("*fp32", "*fp32", "i32"), {"BLOCK": 32})
@@ -228,6 +234,7 @@ def many_kernel(outs, x_ptr, scale, precise, long, strides, count, FLAG: tl.cons
     tl.store(outs[1] + index * strides[2], x + long)
 
 
+@pytest.mark.thorough
 def test_compiled_code_takes_the_arguments_in_order_and_two_scratch_pointers():
     signature = (("*fp32:16", "*fp64:16"), "*fp32:16", "fp32", "fp64", "i64", ("i32:1", "i32", "i64"), "i32")
     ptx = compile_ahead(many_kernel, signature, {"FLAG": True}).asm["ptx"]

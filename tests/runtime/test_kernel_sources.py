@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from functools import cache
 from pathlib import Path
 
 import tritensor
@@ -10,9 +12,12 @@ import tritensor
 ROOT = Path(tritensor.__file__).parent
 
 
+@cache
 def kernels(text: str) -> list[ast.FunctionDef]:
     """The functions of a module that Triton reads."""
     marks = ("kernel", "device_function")
+    if not re.search(r"^ *@.*\b(kernel|device_function)$", text, re.MULTILINE):  # walking trees takes seconds
+        return []
     return [
         node
         for node in ast.walk(ast.parse(text))

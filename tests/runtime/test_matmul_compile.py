@@ -156,6 +156,7 @@ CONFIGURATIONS += [("half", blocks) for blocks in LONG.values()]
 QUICK = [("half", LONG[DESCRIBED["half"][0]], (False, True)), ("tf32x3", DESCRIBED["tf32x3"][0], (False, True))]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("product", "blocks", "flips"),
     [
@@ -228,6 +229,7 @@ def test_descriptors_are_made_in_scratch_memory_aligned_for_them() -> None:
 # ---- pointers --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("blocks", "flips", "even"),
     [
@@ -250,6 +252,7 @@ def test_half_products_are_wgmma_fed_by_wide_copies(blocks: Blocks, flips: tuple
     assert sass.count("LDGSTS") == sass.count("LDGSTS.E.BYPASS.128") + sass.count("LDGSTS.E.128") > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", ["tf32x3", "double", "sum"])
 def test_other_products_compile_without_spills(table: str) -> None:
     assert_sound(pointed(table, POINTERS[table][-1]))
@@ -315,6 +318,7 @@ def on_hopper(*shape: int, dtype: Any = f32) -> Any:
     return torch.empty(*shape, dtype=dtype, device="cuda")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "flips", [flips if flips == (False, False) else pytest.param(flips, marks=slow) for flips in TRANSPOSES]
 )
@@ -350,6 +354,7 @@ def test_gelu_of_halves_is_a_short_epilogue(kind: Any) -> None:
     assert in_the_loop_over_tiles("gelu", kind) - in_the_loop_over_tiles(None, kind) <= 13 * 128
 
 
+@pytest.mark.thorough
 def test_gelu_of_halves_alone_is_short() -> None:
     """16 instructions an element with load and store; 56 with erfc. By published rates memory takes as long as 24."""
     for kind in (bf16, dtypes.float16):
@@ -405,6 +410,7 @@ def streamed(
     return compile_ahead(matvec_kernel, signature, constants, target, blocks.warps, blocks.stages)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "rows", "along"),
     [

@@ -147,6 +147,7 @@ def test_misaligned_and_spread_operands_are_read_where_they_are(kernels: list[st
         assert kernels[-1] == "matmul_kernel"
 
 
+@pytest.mark.sampled(8)
 @needs_triton
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.int8], ids=str)
 @pytest.mark.parametrize("block", [0, pytest.param(16, marks=pytest.mark.slow)])

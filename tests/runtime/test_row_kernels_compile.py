@@ -81,6 +81,7 @@ CASES = [
 QUICK = {(softmax, 4096, HALF), (layer_norm, 16384, FLOAT), (cross_entropy, 32768, FLOAT)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("call", "columns", "dtype", "resident", "most"),
     [pytest.param(*case, marks=() if case[:3] in QUICK else pytest.mark.slow) for case in CASES],
@@ -99,6 +100,7 @@ def test_a_short_row_is_read_by_masks() -> None:
     assert code_of(lambda: rows(1024, HALF)[:, :1000].softmax(1), "rowwise")[0].spilled == 0
 
 
+@pytest.mark.thorough
 def test_finding_a_factor_of_one_takes_few_programs() -> None:
     from tritensor.kernels.rowwise.loss_kernels import launch_scale
 

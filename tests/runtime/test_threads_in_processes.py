@@ -57,6 +57,7 @@ assert {library.get_num_threads() for library in blas_on_one_thread.found()} <= 
 # ---- interrupts -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @on_linux
 @pytest.mark.parametrize("where", ["a piece", "the wait"])
 def test_an_interrupt_is_raised_when_no_thread_writes_any_more(where: str) -> None:
@@ -103,6 +104,7 @@ assert square()
     assert told == "interrupted\n"
 
 
+@pytest.mark.thorough
 @on_linux
 def test_interrupts_at_any_moment_leave_shared_work_usable() -> None:
     """Hundreds of them, while short work is shared; none is lost, none hangs, and every result afterwards is right."""
@@ -164,6 +166,7 @@ assert all(right) and len(right) > 100
 # ---- forks ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @needs_fork
 def test_a_fork_while_work_is_shared_computes_and_ends() -> None:
     """The child has only the thread that forked; locks that others held are held there for ever."""
@@ -263,6 +266,7 @@ assert threading.active_count() == 1
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("end", "status", "told"),
     [

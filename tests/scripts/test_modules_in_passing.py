@@ -110,6 +110,7 @@ def test_a_process_that_fails_ends_the_others(what: str, error: type[mp.ProcessE
     assert "of the second" in str(caught.value) if what == "raises" else vars(caught.value)["exit_code"] in (3, -15)
 
 
+@pytest.mark.thorough
 def test_processes_that_end_well() -> None:
     assert mp.start_processes(_work, args=("ends",), nprocs=2, start_method=QUICKEST) is None
     started = mp.spawn(_work, args=("ends",), nprocs=1, join=False)

@@ -90,6 +90,7 @@ torch.nn.functional.relu = relu
 """)
 
 
+@pytest.mark.thorough
 def test_a_missing_name_fails_where_it_is_used(program: Program) -> None:
     text = """
 import torch
@@ -226,6 +227,7 @@ def test_wrong_options(words: list[str], message: str) -> None:
     assert done.returncode == 2 and message in done.stderr
 
 
+@pytest.mark.thorough
 def test_every_module_is_imported_by_star_and_under_another_name(program: Program) -> None:
     """All modules that there are: what a module of ours imported for itself is not among its names."""
     shown = program("""

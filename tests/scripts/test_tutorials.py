@@ -110,7 +110,7 @@ def run(folder: Path, name: str, words: str, *options: str) -> str:
 NAMES = [pytest.param(name, marks=needs_pictures if name in ("quickstart", "digits") else ()) for name in CASES]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_program_trains(tmp_path: Path, name: str) -> None:
     make, words, _, pattern = CASES[name]

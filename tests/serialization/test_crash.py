@@ -64,7 +64,7 @@ def kill_while_saving(path, times, seed):
     return left_behind
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["model.pt", "model.safetensors"])
 def test_a_kill_while_saving_leaves_a_whole_file(tmp_path, name):
     kill_while_saving(tmp_path / name, 10, seed=1)

@@ -287,6 +287,7 @@ def test_inspect_takes_no_more_than_the_file(tmp_path, small_memory):
 SHAPES = [[0], [0, 2**40, 2**40], [2**40, 0, 2**40], [2**63 - 1, 0], [2**64, 0], [1] * 70, [0] * 70, [-1], [2**62], []]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["cpu", "cuda:0"])
 def test_safetensors_headers_are_read_or_refused(place, tmp_path):
     chance = random.Random(1)

@@ -182,6 +182,7 @@ def test_a_callable_is_asked_once_for_each_storage_and_told_its_size():
     assert asked == [(48, 48, 48, "cpu", "cpu"), (3, 3, 3, "cpu", "cpu")]
 
 
+@pytest.mark.thorough
 @given(objects, st.sampled_from(PLACES), st.sampled_from(sorted(FORMS)))
 @settings(max_examples=40)
 def test_any_object_comes_back_from_any_device_to_any_device(obj, place, form):

@@ -268,6 +268,7 @@ def test_keys_that_cannot_be_hashed_are_refused(key):
     refused(b"}", key, b"Ns", words=("unhashable type",))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("opcode", [b"]", b"\x8f", b"(", b"N", b")\x94", b"M\x00\x04"])
 def test_memory_stays_in_proportion_to_the_file(opcode, monkeypatch):
     """The opcodes that make the most of a byte; what any file may take is turned down, so that a small one shows it."""
@@ -276,6 +277,7 @@ def test_memory_stays_in_proportion_to_the_file(opcode, monkeypatch):
     assert peak_memory(data) < 2**20 + 11 * len(data)  # the file itself is one of the eleven
 
 
+@pytest.mark.thorough
 def test_references_to_many_objects_cost_little():
     body = b"]q\x00(" + b"h\x00" * 400_000 + b"e"
     refused(body, words=("contains itself",))

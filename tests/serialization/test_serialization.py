@@ -379,6 +379,7 @@ def test_cycles_and_endless_nesting_are_refused():
         save(deep, io.BytesIO())
 
 
+@pytest.mark.thorough
 def test_more_small_objects_than_load_makes_room_for_are_refused_when_they_are_saved(monkeypatch):
     monkeypatch.setattr("tritensor.serialization.unpickler.ANY_FILE", 2**20)
     monkeypatch.setattr(writer, "REHEARSED_FROM", 1000)

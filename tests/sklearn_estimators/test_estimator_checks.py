@@ -12,6 +12,7 @@ from tritensor.sklearn import NeuralNetClassifier, NeuralNetRegressor
 KINDS = [NeuralNetClassifier, NeuralNetRegressor]
 
 
+@pytest.mark.sampled(24)
 @parametrize_with_checks([kind(max_epochs=20, lr=0.01) for kind in KINDS])
 def test_what_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -115,6 +115,7 @@ def test_what_cannot_be_read_is_refused() -> None:
             getattr(small(), method)(X)
 
 
+@pytest.mark.thorough
 def test_a_pipeline_in_a_search_over_a_grid() -> None:
     pipeline = make_pipeline(StandardScaler(), small(max_epochs=20, batch_size=25))
     name = "neuralnetclassifier"

@@ -27,6 +27,7 @@ def place(model: Any) -> str:
     return next(model.module_.parameters()).device.type
 
 
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize("kind", [NeuralNetClassifier, NeuralNetRegressor])
 def test_a_device_learns_as_the_cpu_does(kind: Any) -> None:
@@ -42,6 +43,7 @@ def test_a_device_learns_as_the_cpu_does(kind: Any) -> None:
         assert model.set_params(device="cpu").predict(X).shape == (30,) and place(model) == "cpu"
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_a_model_of_a_device_is_read_where_there_is_none(tmp_path: Path) -> None:
     with torch.cuda.simulate():

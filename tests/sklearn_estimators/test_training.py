@@ -104,6 +104,7 @@ def test_weights_that_cannot_be_used() -> None:
         NeuralNetRegressor(criterion=Absolute).fit(X, Y, np.ones(len(Y)))
 
 
+@pytest.mark.thorough
 def test_optimizers_by_name_class_and_function() -> None:
     kinds = {
         "adamw": optim.AdamW,
@@ -163,6 +164,7 @@ def test_a_fit_ends_when_the_loss_improves_no_longer() -> None:
     assert small(nn.Linear, max_epochs=60, tol=0, n_iter_no_change=4).fit(X, Y).n_iter_ == 60
 
 
+@pytest.mark.thorough
 def test_the_weights_of_the_best_score_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(0).permutation(len(Y))
     monkeypatch.setattr(estimators, "_split", lambda *arguments: (rows[50:], rows[:50]))
@@ -298,6 +300,7 @@ def test_a_number_decides_everything_that_is_random() -> None:
     assert not np.allclose(*fits)
 
 
+@pytest.mark.thorough
 def test_fits_in_threads_do_not_disturb_one_another() -> None:
     model = partial(small, with_dropout, batch_size=10)
     expected = [parameters(model(random_state=number).fit(X, Y)) for number in range(3)]

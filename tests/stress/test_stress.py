@@ -17,7 +17,7 @@ def slow(name: str) -> bool:
 
 
 # an interrupt in a finalizer or in a hook of a fork, where Python swallows it
-@pytest.mark.sampled(13)
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "name",

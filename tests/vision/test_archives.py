@@ -198,6 +198,7 @@ def good(kind: str, folder: Path) -> bytes:
     return GOOD[kind]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "zip"])
 @given(data=st.data())
 def test_mutated_archives(tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject) -> None:

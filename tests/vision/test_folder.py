@@ -93,6 +93,7 @@ def test_a_picture_that_is_a_bomb_is_named(root: Path, monkeypatch: pytest.Monke
         datasets.ImageFolder(root)[2]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("end", ["png", "jpg", "bmp", "tiff", "webp", "ppm"])
 @given(data=st.data())
 def test_mutated_pictures(tmp_path_factory: pytest.TempPathFactory, end: str, data: st.DataObject) -> None:

@@ -239,6 +239,7 @@ def test_idx(tmp_path: Path, kind: str, code: int) -> None:
     assert found.dtype == array.dtype and found.flags.writeable
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["", ".gz", ".xz"])
 @given(data=st.data())
 def test_mutated_idx(tmp_path_factory: pytest.TempPathFactory, end: str, data: st.DataObject) -> None:

@@ -18,6 +18,7 @@ def count(model: nn.Module) -> int:
 
 
 # Of 1000 classes, as torchvision documents them; a class less are as many parameters less as the last layer's row.
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "parameters", "row"),
     [

@@ -63,13 +63,14 @@ def agree(call: Any, x: Any) -> None:
     assert apart <= (1 if here.dtype is torch.uint8 else 1e-6)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CALLS)
 def test_functions(name: str) -> None:
     for array in TENSORS.values():
         agree(CALLS[name], torch.from_numpy(array))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("transform", RANDOM, ids=lambda transform: type(transform).__name__)
 def test_transforms(transform: Any) -> None:
     def call(x: Any) -> Any:
@@ -101,7 +102,7 @@ def toy(name: str) -> Any:
     return model.double()
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "train"),
     [

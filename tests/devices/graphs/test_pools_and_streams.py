@@ -112,6 +112,7 @@ def test_a_simulated_stream_does_not_wait_across_the_edge_of_a_capture(simulatio
     simulation.wait(one, before)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(bool(os.environ.get("STUB_DEVICES")), reason="this is the stub")
 @pytest.mark.parametrize("late", [pytest.param("", marks=pytest.mark.slow), "1"])
 def test_it_holds_over_a_stub_of_the_driver(stub, late):

@@ -199,6 +199,7 @@ def test_a_simulation_begins_with_the_seed_of_what_was_in_use():
         assert torch.rand(3, device="cuda").tolist() == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("late", [False, True])
 def test_kernels_of_four_threads_have_the_results_of_one(late):
     steps = Steps(4)

@@ -162,6 +162,7 @@ SHARED = {
 }
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float16])
 @pytest.mark.parametrize("name", SHARED)
 def test_operands_in_the_results_memory_are_read_first(name, dtype, threads) -> None:
@@ -228,6 +229,7 @@ COPIED = {
 }
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.complex128])
 @pytest.mark.parametrize("name", COPIED)
 def test_copies(name, dtype, threads) -> None:

@@ -40,6 +40,7 @@ HUGE, OVERFLOW = [1 << 64, -(1 << 64), 10**400], r"int too big to convert|can't 
 TYPES = {"int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float"}
 
 
+@pytest.mark.sampled(36)
 @pytest.mark.parametrize("kind", BEYOND)
 @pytest.mark.parametrize("name", HELD)
 def test_numbers_that_must_fit(name, kind, place) -> None:

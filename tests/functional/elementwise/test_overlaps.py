@@ -36,6 +36,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("number", [1, 3])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", CHANGES)

@@ -145,6 +145,7 @@ QUOTIENTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", QUOTIENTS)
 def test_integers_divided_by_zero(name, place) -> None:
     # on the CPU a zero among the divisors raises; a device is not asked for its elements, and gives 0

@@ -67,6 +67,7 @@ def test_bags_without_indices(device) -> None:
         assert embedding_bag(nothing, table, nothing, mode=mode).shape == (0, 2)
 
 
+@pytest.mark.sampled(1)
 def test_the_gradients_of_bags(device) -> None:
     scale = torch.tensor([[9.0, 9.0], [1.0, 2.0], [3.0, 5.0]], dtype=torch.float64, device=device)
     factors = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]

@@ -148,6 +148,7 @@ def test_masks(device):
         whole.masked_fill(on(device, M), 1j)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "array",
     [

@@ -21,6 +21,7 @@ Z = torch.zeros(2, 3)
 # ---- reading ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("key", KEYS, ids=name)
 def test_arrays_index(device, key):
     x = on(device, X)
@@ -217,6 +218,7 @@ def test_an_index_is_checked_once_for_each_version(monkeypatch):
 # ---- writing ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     "key",
     [

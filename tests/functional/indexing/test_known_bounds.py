@@ -57,6 +57,7 @@ def step(table, index):
     torch.zeros_like(table).index_add(0, index, table[: len(index)]).sum().add(loss).backward()
 
 
+@pytest.mark.thorough
 def test_a_training_step_waits_for_unknown_indices_only():
     table, waits = torch.randn(ROWS, 4, device="cuda", requires_grad=True), {}
     for name, make in {**SOURCES, "computed": lambda table: host(8).cuda() // 2}.items():

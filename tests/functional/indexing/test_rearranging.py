@@ -13,6 +13,7 @@ from .arrays import T, X, on, same
 # ---- rearranging --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 def test_rearranged_elements(device):
     x = on(device, X)
     for dims in ((0,), (1, 2), (0, -1), ()):

@@ -23,6 +23,7 @@ def folded(x, index, value, reduce, include_self):
     return out
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("reduce", FOLDS)
 @pytest.mark.parametrize("include_self", [True, False])
 def test_folds_with_and_without_what_is_there(device, reduce, include_self):
@@ -103,6 +104,7 @@ def test_index_put_function():
     assert x.tolist() == [0, 0, 5]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("reduce", "plain", "initial"),
     [

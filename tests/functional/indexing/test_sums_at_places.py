@@ -16,6 +16,7 @@ from ...needs import needs_triton
 from .arrays import T, on, same
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float16", "bfloat16", "float64"])
 def test_sums_in_every_dtype(device, dtype):
     kind = getattr(dtypes, dtype).numpy

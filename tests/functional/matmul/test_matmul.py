@@ -52,6 +52,7 @@ def test_cpu_product_is_the_sum_of_products(shapes, dtype):
     assert_close(result, expected(a, b), shapes[0][-1])
 
 
+@pytest.mark.sampled(7)
 @needs_triton
 @pytest.mark.parametrize("block", [0, 16])
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
@@ -81,6 +82,7 @@ def layouts(array):
     return [x, x.mT.contiguous().mT, wide[::2, 1::2], x[:1].expand(x.shape) if (array == array[0]).all() else x]
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_operands_of_any_strides_are_read_in_place(monkeypatch):
     a, b = numbers((20, 37), "float32"), numbers((37, 18), "float32")
@@ -127,6 +129,7 @@ def test_batches_of_any_strides():
 # ---- linear -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(9)
 @needs_triton
 @pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"])
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def draw(rng: np.random.Generator, shape: tuple[int, ...], kind: str, turned: bo
     return np.ascontiguousarray(x.mT).mT if turned and x.ndim > 1 else x
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", TOLERANCES)
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 def test_products_are_right_and_do_not_depend_on_the_number_of_threads(left, right, kind, threads) -> None:

@@ -59,6 +59,7 @@ def test_dropout_has_second_derivatives() -> None:
     assert second.tolist() == pytest.approx((6 * 8 * x.detach() * kept).tolist())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", FLOATS, ids=str)
 def test_dropout_is_the_same_on_every_device_and_layout(kind, simulated) -> None:
     base = torch.arange(1.0, 61.0).to(kind).view(3, 4, 5)

@@ -131,6 +131,7 @@ DRAWS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("block", [0, 2])
 @pytest.mark.parametrize("group", DRAWS)
 def test_one_seed_gives_the_same_bits_on_every_device(group, block, simulated) -> None:

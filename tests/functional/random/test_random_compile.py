@@ -22,7 +22,7 @@ def compile_ahead(tmp_path):
         yield compile_ahead
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_random_kernels_compile_and_store_whole_vectors(target, compile_ahead) -> None:
     cases = [
@@ -42,7 +42,7 @@ def test_random_kernels_compile_and_store_whole_vectors(target, compile_ahead) -
             assert set(re.findall(r"\bSTG\.E[\w.]*", facts.asm["sass"])) == {"STG.E.128"}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_dropout_compiles_to_whole_vectors(target, compile_ahead) -> None:
     for kind in (torch.float32, torch.bfloat16):

@@ -43,7 +43,7 @@ def results(pool, x):
     return out, first, second
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", PICTURES)
 @pytest.mark.parametrize("name", POOLS)
 def test_pictures_in_every_layout(name, layout):
@@ -57,6 +57,7 @@ def test_pictures_in_every_layout(name, layout):
             np.testing.assert_allclose(here.detach().cpu().numpy(), there.detach().numpy(), 1e-4, 1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_places_and_the_way_back(rank):
     x = torch.randn(2, 3, *(9, 5, 6)[:rank])
