@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 GROUPS = ("slow", "peer", "site", "editors")  # beside `thorough`
 
@@ -33,6 +34,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     text = collection_path.read_text(encoding="utf-8")
     found = re.search(r"^pytestmark = \[?pytest\.mark\.(\w+)", text, re.MULTILINE)
     return True if found is not None and found[1] in left_out(config) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[None, Any, Any]:
+    """No search for examples in the docstrings of tests, which have none."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 def _marks(function: Any) -> dict[str, pytest.Mark]:

@@ -180,6 +180,7 @@ def test_without_recording_the_function_is_just_called() -> None:
     assert not out.requires_grad and calls == [1]
 
 
+@pytest.mark.thorough
 @needs_triton
 @BOTH
 def test_less_memory_is_held(use_reentrant: bool) -> None:

@@ -84,6 +84,7 @@ def rest_or_none(batches):
         return [batch.item() for batch in batches]
 
 
+@pytest.mark.thorough
 def test_a_worker_that_does_not_finish_is_killed(monkeypatch):
     from tritensor.utils.data import processes
 
@@ -152,6 +153,7 @@ def alive(pid):
     return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("pause", [0.01, 100])
 def test_workers_do_not_outlive_a_killed_parent(pause):
     with run(PROGRAM.format(pause=pause, then="time.sleep(0.1); os.kill(os.getpid(), signal.SIGKILL)")) as process:

@@ -110,6 +110,7 @@ def test_no_form_spills_on_another_target(case: str, target: Any) -> None:
     assert local_bytes(compiled, target) <= SPARED
 
 
+@pytest.mark.thorough
 def test_operands_of_many_dimensions_compile() -> None:
     """A constant that a loop over the dimensions assigned twice was refused from three dimensions on."""
     (compiled,) = kernels_of(lambda: on_device(8, 10, 12, 7)[:, ::2, ::2, ::2] + 1)

@@ -30,7 +30,7 @@ def misaligned(x: Tensor) -> Tensor:
     return flat[1:].view(x.shape)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("operator", OPERATORS, ids=case_id)
 def test_misaligned_operands_give_the_same_results(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [

@@ -86,7 +86,7 @@ def check_samples(operator: Operator, dtype: dtypes.dtype) -> None:
         agree(operator, result, expected, terms if operator.family != "elementwise" else 1)
 
 
-@pytest.mark.sampled(250)
+@pytest.mark.sampled(120)
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_kernel_matches_reference(operator: Operator, dtype: dtypes.dtype) -> None:
@@ -183,7 +183,7 @@ def differentiable(operator: Operator, sample: Sample) -> list[int]:
 GRADIENTS = [operator for operator in OPERATORS if operator.differentiable and has_samples(operator)]
 
 
-@pytest.mark.sampled(90)
+@pytest.mark.sampled(45)
 @pytest.mark.parametrize("operator", GRADIENTS, ids=case_id)
 @pytest.mark.parametrize("order", [1, 2])
 def test_gradient_matches_finite_difference(operator: Operator, order: int) -> None:

@@ -240,6 +240,7 @@ PRODUCTS = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("x", "y"), PRODUCTS, ids=str)
 def test_products_are_the_same(x: tuple[int, ...], y: tuple[int, ...]) -> None:
     def multiply() -> Any:

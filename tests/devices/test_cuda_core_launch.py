@@ -122,6 +122,7 @@ def test_a_limit_of_shared_memory_is_raised_before_it_is_used(run):
     assert launch[3] > 48 << 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("status", "text"),
     [
@@ -136,7 +137,7 @@ def test_a_refusal_of_the_driver_names_the_operator(run, status, text):
     assert ("context is lost" in result.stderr) is (status == "700")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("wait", ["cuda.synchronize()", "cuda.current_stream().synchronize()", "copies.to_host(x)"])
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_failure_that_shows_at_a_wait_names_what_was_launched(run, wait, debug):

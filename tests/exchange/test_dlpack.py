@@ -398,6 +398,7 @@ def test_deleters_are_called_in_any_thread() -> None:
     assert [len(producer.deleted) for producer in producers] == [50] * 8
 
 
+@pytest.mark.thorough
 def test_of_threads_with_one_capsule_one_gets_it() -> None:
     x, got = torch.ones(2), []
 

@@ -6,6 +6,7 @@ import gc
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def producers(draw: Any) -> Producer:
     )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150)
 @given(producers(), st.sampled_from([None, False, True]), st.booleans())
 def test_a_capsule_is_taken_or_refused(producer: Producer, copy: bool | None, directly: bool) -> None:

@@ -80,7 +80,7 @@ def of(sample: Sample, kind: dtypes.dtype) -> list[int]:
     return [i for i, x in enumerate(sample.inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("operator", "kind"), CASES)
 def test_tangents_are_the_transposed_of_gradients_in_each_order(operator: Operator, kind: dtypes.dtype) -> None:
     rng = generator(operator.name, kind.name, "orders")

@@ -259,7 +259,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
 def test_gradients_fused_and_composed(name, case, device):
@@ -426,7 +426,7 @@ def test_the_operators_say_what_they_divide_by():
 # ---- cross entropy that makes its gradient in the forward pass -----------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("block", [0, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])

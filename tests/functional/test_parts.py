@@ -105,7 +105,7 @@ def test_views_share_memory(call: str) -> None:
 SMOOTH = [call for call in CALLS if not call.startswith(("a[1].as_strided", "torch.tensor_split(m"))]
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("call", SMOOTH)
 def test_gradients(call: str) -> None:
     needed = [name for name in "amvp" if re.search(rf"\b{name}\b", call)]

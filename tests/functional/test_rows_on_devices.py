@@ -26,6 +26,7 @@ def test_a_norm_that_loads_its_parameters_by_quarters(columns):
             np.testing.assert_allclose(out, _layer_norm(x, w, b)[0], atol=4 * error, rtol=error)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_shares_of_16_bits_by_powers_of_two(dtype):
     """Within half a unit of the last place and a bit, from the largest share down to where 16 bits end."""
@@ -41,7 +42,7 @@ def test_shares_of_16_bits_by_powers_of_two(dtype):
             np.testing.assert_allclose(logs, np.log(exact), rtol=step * 1.01)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("watched", [False, True])
 def test_a_leaf_takes_over_the_gradient_that_the_forward_pass_made(dtype, watched, monkeypatch):

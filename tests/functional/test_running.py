@@ -139,6 +139,7 @@ def test_long_rows_are_summed_in_blocks(dtype):
         np.testing.assert_array_equal(np.take_along_axis(x[6:], indices.numpy(), dim), values.numpy())
 
 
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize("name", ["cumprod", "cummax", "logcumsumexp", "recurrence"])
 def test_long_rows_are_scanned_in_parts(name, monkeypatch):

@@ -82,6 +82,7 @@ def step(draw: st.DrawFn, x: torch.Tensor, array: np.ndarray) -> tuple[torch.Ten
     return x.view(shape), expected, False
 
 
+@pytest.mark.thorough
 @settings(max_examples=120, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_chains_of_views_agree_with_numpy(place, data) -> None:

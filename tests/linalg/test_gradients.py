@@ -93,6 +93,7 @@ def test_of_both_orders(name: str) -> None:
     gradgradcheck(function, inputs)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_of_complex_matrices(name: str) -> None:
     """By real and imaginary parts: differences are taken of real tensors."""

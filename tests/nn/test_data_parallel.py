@@ -114,6 +114,7 @@ def test_empty_batch(two_devices):
     assert tuple(out.shape) == (0, 3)
 
 
+@pytest.mark.sampled(2)
 def test_function_equals_the_module(devices):
     model = make_model()
     shift = torch.full((5, 3), 0.5, device="cuda")
@@ -123,6 +124,7 @@ def test_function_equals_the_module(devices):
     assert data_parallel(model, (torch.ones(3, 4),), output_device="cpu" if devices > 1 else None).shape[0] == 3
 
 
+@pytest.mark.thorough
 def test_training_equals_one_device():
     """Three steps on two devices and on one end with the same parameters."""
     ends = []

@@ -34,6 +34,7 @@ RANDOM = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RANDOM)
 def test_a_seed_decides_the_values_on_every_device(name):
     function, args = RANDOM[name]

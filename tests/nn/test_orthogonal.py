@@ -79,6 +79,7 @@ def test_assignment_and_removal() -> None:
         layer.weight = turned
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_on_a_simulated_device() -> None:
     with torch.cuda.simulate(devices=1):

@@ -165,6 +165,7 @@ def test_large_batches_are_shared_out_to_threads():
     np.testing.assert_allclose(out.detach().numpy(), expected(layer, x, (5,) * 70, first)[0], atol=1e-12)
 
 
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize(("kind", "dtype"), [("projected", "float16"), ("gru", "bfloat16"), ("tanh", "float16")])
 def test_half_precision(kind, dtype):
@@ -218,6 +219,7 @@ def test_a_step_is_one_launch_or_two_with_projected_states(kind, most, many, lau
             assert others[0] <= 6 and others[1] <= 20, launches
 
 
+@pytest.mark.sampled(1)
 def test_batch_first_and_single_sequences(device):
     for kind in ("lstm", "gru") if device == "cpu" else ("gru",):
         torch.manual_seed(0)
@@ -265,6 +267,7 @@ def test_unsorted_sequences_keep_their_states(device):
         assert all(torch.allclose(one[:, i], other[:, 0], atol=1e-6) for one, other in zip(last, found))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("cell", "layer"),
     [

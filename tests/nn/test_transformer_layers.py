@@ -268,6 +268,7 @@ def test_masks_of_two_kinds_are_told_of() -> None:
         stack.layers[0](drawn(2, 3, E).float(), torch.zeros(3, 3), torch.zeros(2, 3).bool())
 
 
+@pytest.mark.thorough
 @needs_triton
 def test_on_a_device_as_on_the_cpu() -> None:
     model = filled(nn.Transformer(E, 2, 1, 1, 8, dropout=0.0)).float().train()

@@ -48,6 +48,7 @@ def test_a_capturable_state_counts_on_the_device_and_has_pytorchs_form():
         assert [entry["step"].item() for entry in other.state.values()] == [5.0] * 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "make",
     [

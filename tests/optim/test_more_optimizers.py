@@ -147,7 +147,7 @@ def test_stacks_are_stepped_on_a_device_as_on_the_cpu(name, most, monkeypatch):
         assert_equal_state(one, other, ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @needs_triton
 @pytest.mark.parametrize("name", [name for name in optim.__all__ if name != "Optimizer" and name[0].isupper()])
 def test_state_is_loaded_on_another_device(name):

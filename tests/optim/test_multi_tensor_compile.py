@@ -31,6 +31,7 @@ OPERATORS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target[1]))
 @pytest.mark.parametrize("kind", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)

@@ -26,6 +26,7 @@ def test_steps_follow_the_formulas(name, dtype, tolerance, device):
     np.testing.assert_allclose(param.detach().cpu().double().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_kernels_agree_with_the_references(name):
     kind, options = SETTINGS[name]

@@ -82,7 +82,7 @@ def _run(kind: str, change: str, device: str) -> tuple[list[Any], Any]:
     return params, optimizer
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_changes_between_steps_is_seen(kind: str, change: str) -> None:

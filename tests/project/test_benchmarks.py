@@ -346,6 +346,7 @@ def test_a_gpu_without_stored_figures_fails_nothing(tmp_path: Path, capsys: pyte
     assert regression.main([str(new), "--baseline", str(new)]) == 0
 
 
+@pytest.mark.thorough
 def test_the_roofline_is_drawn_from_the_figures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from benchmarks import roofline

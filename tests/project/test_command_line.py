@@ -146,6 +146,7 @@ def test_a_command_that_needs_triton_says_at_once_how_to_install_it(tmp_path: Pa
     assert "Traceback" not in done.stderr and not done.stdout
 
 
+@pytest.mark.thorough
 @needs_triton
 @pytest.mark.parametrize("words", [("profile",), ("run", "--simulate-cuda", "2")])
 def test_a_program_is_profiled_and_simulated_without_pillow(tmp_path: Path, words) -> None:

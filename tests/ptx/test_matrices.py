@@ -232,6 +232,7 @@ def spread(matrix: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("width", [128, 64, 32, 16])
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])

@@ -43,7 +43,7 @@ def pairs(operator: Operator) -> Any:
     return pytest.param(operator, dtypes.complex64, marks=marks, id=f"{operator.name}-complex64")
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("operator", "dtype"),
     [

@@ -463,6 +463,7 @@ def containers(inner):
 objects = st.recursive(st.one_of(numbers_and_text, tensors()), containers, max_leaves=20)
 
 
+@pytest.mark.thorough
 @given(objects)
 @settings(max_examples=150)
 def test_any_object_comes_back(obj):

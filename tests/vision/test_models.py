@@ -75,6 +75,7 @@ def test_how_parameters_start() -> None:
     assert float(linear.weight.std()) == pytest.approx(0.01, rel=0.02) and float(linear.bias.abs().max()) == 0
 
 
+@pytest.mark.thorough
 def test_options() -> None:
     grouped = models.resnet18(norm_layer=lambda channels: nn.GroupNorm(4, channels), num_classes=2)
     assert isinstance(grouped.layer4[1].bn2, nn.GroupNorm)

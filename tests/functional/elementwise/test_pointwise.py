@@ -429,9 +429,6 @@ def test_functions_take_pytorchs_keywords() -> None:
     assert torch.exp.__name__ == "exp" and torch.exp.__module__ == "tritensor.functional"
 
 
-# ---- choosing by bits -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["bool", "int8", "float16", "float32", "int64", "float64", "complex64", "complex128"])
 def test_choosing_by_bits_equals_where(kind) -> None:
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ from tritensor.kernels.indexing import family
 from .arrays import M2, M, R, T, X, alike, on, same
 
 
+@pytest.mark.sampled(2)
 def test_gather_and_scatter(device):
     rng = np.random.default_rng(0)
     index = rng.integers(0, 4, (2, 6, 3))

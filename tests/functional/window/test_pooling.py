@@ -181,6 +181,7 @@ def test_empty_batches():
         assert x.grad.shape == x.shape
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_second_gradients(rank):
     x = torch.randn(1, 2, *(3, 4, 5)[-rank:], dtype=torch.float64, requires_grad=True)

@@ -43,7 +43,7 @@ def results(pool, x):
     return out, first, second
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("layout", PICTURES)
 @pytest.mark.parametrize("name", POOLS)
 def test_pictures_in_every_layout(name, layout):
