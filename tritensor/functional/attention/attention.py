@@ -104,10 +104,11 @@ def scaled_dot_product_attention(
     fits = not on_device or max(key._data.shape[-1], value._data.shape[-1]) <= widest
     few = not on_device and query._data.ndim != 4 and math.prod(scores) < _FEW and ENABLED["math"]
     if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
-        out = None
-        if not (on_device or drawn or mask is not None):
-            out = quick_attention(query, key, value, factor, diagonal)
-        if out is None:
+        plain = not (on_device or drawn or mask is not None)
+        quick = quick_attention(query, key, value, factor, diagonal) if plain else None
+        if quick is not None:
+            out = quick
+        else:
             out = attention(query, key, value, mask, scale=factor, diagonal=diagonal, **drawn)[0]
     else:
         out = composed(query, key, value, mask, factor, diagonal, **drawn)

@@ -184,11 +184,11 @@ def _(grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor
 
 def quick_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor | None:
     """`layer_norm` of few float32 rows of any number of dimensions on the CPU, in a few steps; None for others."""
-    x, *parameters = arrays = [each if each is None else each._data for each in (input, weight, bias)]
-    kind = dtypes.float32.numpy
+    x: Any = input._data
+    parameters, kind = [each if each is None else each._data for each in (weight, bias)], dtypes.float32.numpy
     if casts.on or not 0 < x.size <= ALONE or x.__class__ is not ndarray or not x.flags.c_contiguous:
         return None
-    for each in arrays:
+    for each in (x, *parameters):
         if each is not None and (each.__class__ is not ndarray or each.dtype is not kind):
             return None
     rows = x.reshape(-1, x.shape[-1])
