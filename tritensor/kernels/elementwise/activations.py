@@ -330,9 +330,20 @@ gelu_tanh.kernel(lambda x: 0.5 * x * (1 + libdevice.tanh(0.7978845608028654 * (x
 @elementwise(FLOATING, methods=())
 def gelu_tanh_gradient(grad, x):
     """grad times the slope of gelu_tanh at x."""
-    square = x * x
-    bent = np.tanh(_SLOPE * x * (1 + 0.044715 * square))
-    return grad * (0.5 * (1 + bent) + 0.5 * x * (1 - bent * bent) * (_SLOPE * (1 + 3 * 0.044715 * square)))
+    slope = np.square(x, out=np.empty_like(x))
+    bent = np.multiply(slope, 0.044715 * _SLOPE, out=np.empty_like(x))
+    bent += _SLOPE
+    bent *= x
+    np.tanh(bent, out=bent)
+    slope *= 1.5 * 0.044715 * _SLOPE
+    slope += 0.5 * _SLOPE
+    slope *= x
+    part = np.square(bent, out=np.empty_like(x))
+    slope *= np.subtract(1, part, out=part)
+    bent += 1
+    bent *= 0.5
+    slope += bent
+    return np.multiply(grad, slope, out=slope if grad.shape == slope.shape else None)
 
 
 def _gelu_tanh_bend(again, grad: Tensor, x):
