@@ -1,1 +1,1 @@
-"""Libraries that are written on top of PyTorch, unmodified, run here and beside PyTorch: `python -m tests.libraries`."""
+"""Libraries that are written for PyTorch, unmodified, run here and beside it: `python -m tests.libraries`."""

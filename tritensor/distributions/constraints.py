@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from .. import linalg
+from ..errors import require
+from ..functional import cat as join
+from ..functional import stack as pile
 from ..tensors import Tensor
+from ..types.dtypes import bool_, finfo
 
-__all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "dependent", "greater_than", "greater_than_eq"]
+__all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent"]
+__all__ += ["dependent_property", "greater_than", "greater_than_eq", "lower_triangular", "positive_semidefinite"]
+__all__ += ["square", "stack", "symmetric"]
 __all__ += ["half_open_interval", "independent", "integer_interval", "interval", "is_dependent", "less_than"]
 __all__ += ["lower_cholesky", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive"]
 __all__ += ["positive_definite", "positive_integer", "real", "real_vector", "simplex", "unit_interval"]
@@ -33,8 +41,29 @@ class Constraint:
 
 
 class _Dependent(Constraint):
+    """A region that depends on other parameters; `dependent(event_dim=1)` says what of it does not."""
+
+    def __init__(self, *, is_discrete: Any = False, event_dim: Any = 0) -> None:
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> _Dependent:
+        given = self.is_discrete if is_discrete is None else is_discrete
+        return _Dependent(is_discrete=given, event_dim=self.event_dim if event_dim is None else event_dim)
+
     def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
+
+
+class dependent_property(property, _Dependent):
+    """A property of a distribution whose region depends on its parameters; a decorator, with what is known of it."""
+
+    def __init__(self, fn: Any = None, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
+        super().__init__(fn)
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, fn: Any) -> dependent_property:  # type: ignore[override]
+        """The property of a function."""
+        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
 
 
 class _Real(Constraint):
@@ -55,9 +84,12 @@ class _Bounded(Constraint):
     lower, upper = "", ""
     shown: tuple[str, ...] = ()
 
-    def __init__(self, *bounds: Any) -> None:
-        for name, bound in zip(self.shown, bounds, strict=True):
-            setattr(self, name, bound)
+    def __init__(self, *bounds: Any, **named: Any) -> None:
+        given = dict(zip(self.shown, bounds)) | named
+        if len(bounds) + len(named) != len(self.shown) or set(given) != set(self.shown):
+            raise TypeError(f"{type(self).__name__}() takes {' and '.join(self.shown)}")
+        for name in self.shown:
+            setattr(self, name, given[name])
 
     def check(self, value: Tensor) -> Tensor:
         good = value % 1 == 0 if self.is_discrete else value == value
@@ -124,14 +156,82 @@ class _LowerCholesky(Constraint):
         return lower & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
-class _PositiveDefinite(Constraint):
+class _LowerTriangular(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        from .. import linalg
+        return (value.tril() == value).flatten(-2).all(-1)
 
-        symmetric = ((value - value.mT).abs() <= 1e-6).flatten(-2).all(-1)
-        return symmetric & (linalg.cholesky_ex(value)[1] == 0)
+
+class _CorrelationCholesky(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        tolerance = finfo(value.dtype).eps * value.shape[-1] * 10  # of the sums of squares
+        unit = ((value.square().sum(-1) - 1).abs() < tolerance).all(-1)
+        return lower_cholesky.check(value) & unit
+
+
+class _Square(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return value.new_full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=bool_)
+
+
+class _Symmetric(_Square):
+    def check(self, value: Tensor) -> Tensor:
+        if value.shape[-2] != value.shape[-1]:
+            return super().check(value)
+        return ((value - value.mT).abs() <= 1e-6).flatten(-2).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        good = super().check(value)
+        return good & (linalg.eigvalsh(value) >= 0).all(-1) if good.all() else good
+
+
+class _PositiveDefinite(_Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        good = super().check(value)
+        return good & (linalg.cholesky_ex(value)[1] == 0) if good.all() else good
+
+
+class _Joined(Constraint):
+    """Regions of parts along a dimension."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int, lengths: Sequence[int]) -> None:
+        self.cseq, self.lengths, self.dim = list(cseq), list(lengths), dim
+        self.is_discrete = any(each.is_discrete for each in cseq)
+        self.event_dim = max(each.event_dim for each in cseq)
+
+    def _parts(self, value: Tensor) -> list[Tensor]:
+        require(-value.ndim <= self.dim < value.ndim, IndexError, "dim {} is out of range", self.dim)
+        return list(value.split(self.lengths, self.dim))
+
+
+class cat(_Joined):
+    """The regions of what `torch.cat` joins, each with the length of its part."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+        super().__init__(cseq, dim, [1] * len(cseq) if lengths is None else lengths)
+
+    def check(self, value: Tensor) -> Tensor:
+        """True if each event is in the region."""
+        return join([each.check(part) for each, part in zip(self.cseq, self._parts(value), strict=True)], self.dim)
+
+
+class stack(_Joined):
+    """The regions of what `torch.stack` joins."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        super().__init__(cseq, dim, [1] * len(cseq))
+
+    def check(self, value: Tensor) -> Tensor:
+        """True if each event is in the region."""
+        parts = [part.squeeze(self.dim) for part in self._parts(value)]
+        return pile([each.check(part) for each, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
 class independent(Constraint):
@@ -177,7 +277,9 @@ def is_dependent(constraint: Any) -> bool:
 
 
 dependent, real, boolean, simplex, one_hot = _Dependent(), _Real(), _Boolean(), _Simplex(), _OneHot()
-lower_cholesky, positive_definite = _LowerCholesky(), _PositiveDefinite()
+lower_cholesky, lower_triangular, corr_cholesky = _LowerCholesky(), _LowerTriangular(), _CorrelationCholesky()
+square, symmetric = _Square(), _Symmetric()
+positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDefinite()
 positive, nonnegative, unit_interval = greater_than(0.0), greater_than_eq(0.0), interval(0.0, 1.0)
 nonnegative_integer, positive_integer = _integer_above(0), _integer_above(1)
 real_vector = independent(real, 1)

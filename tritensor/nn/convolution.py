@@ -25,7 +25,7 @@ __all__ += ["LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d"]
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _Convolution(OfRank, Module):
+class _ConvNd(OfRank, Module):
     """The base of convolutions and transposed ones.
 
     Raises:
@@ -100,7 +100,7 @@ class _Convolution(OfRank, Module):
         return ", ".join(filter(None, parts))
 
 
-class _Forward(_Convolution):
+class _Forward(_ConvNd):
     def forward(self, input: Tensor) -> Tensor:
         """Shape (images, out_channels, *results), or without images."""
         padding: Any = self.padding
@@ -122,7 +122,7 @@ class _Forward(_Convolution):
         return [number for pair in pairs for number in pair]
 
 
-class _Transposed(_Convolution):
+class _ConvTransposeNd(_ConvNd):
     transposed = True
 
     def __init__(
@@ -179,7 +179,7 @@ class _Transposed(_Convolution):
         return [size - low for size, low in zip(sizes, least, strict=True)]
 
 
-class _Lazy(LazyLayer, _Convolution):
+class _Lazy(LazyLayer, _ConvNd):
     """The base of both lazy kinds: the input's channels become those of the weight."""
 
     def _shapes(self, input: Tensor | None) -> dict[str, tuple[int, ...]]:
@@ -205,7 +205,7 @@ class _LazyForward(_Lazy):
 
 
 class _LazyTransposed(_Lazy):
-    @without_size(_Transposed.__init__)
+    @without_size(_ConvTransposeNd.__init__)
     def __init__(self) -> None: ...
 
 
@@ -251,7 +251,7 @@ class Conv3d(_Forward, rank=3):
     """
 
 
-class ConvTranspose1d(_Transposed, rank=1):
+class ConvTranspose1d(_ConvTransposeNd, rank=1):
     """Applies a 1-d transposed convolution, the gradient of `Conv1d`: each element of the input adds a kernel to the
     result.
 
@@ -272,7 +272,7 @@ class ConvTranspose1d(_Transposed, rank=1):
     """
 
 
-class ConvTranspose2d(_Transposed, rank=2):
+class ConvTranspose2d(_ConvTransposeNd, rank=2):
     """Applies a 2-d transposed convolution, the gradient of `Conv2d`: each element of the input adds a kernel to the
     result.
 
@@ -284,7 +284,7 @@ class ConvTranspose2d(_Transposed, rank=2):
     """
 
 
-class ConvTranspose3d(_Transposed, rank=3):
+class ConvTranspose3d(_ConvTransposeNd, rank=3):
     """Applies a 3-d transposed convolution, the gradient of `Conv3d`: each element of the input adds a kernel to the
     result.
 

@@ -10,7 +10,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 @declared("dropout")
-class _Dropout(Layer):
+class _DropoutNd(Layer):
     """Base of the layers that drop with probability `p` in training mode; in evaluation mode they return their input.
 
     Raises:
@@ -29,7 +29,7 @@ class _Dropout(Layer):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd):
     """Applies dropout: in training mode sets each element to zero with probability `p`, and scales the others by 1 / (1
     - p).
 
@@ -40,7 +40,7 @@ class Dropout(_Dropout):
     """
 
 
-class Dropout1d(_Dropout, rank=1):
+class Dropout1d(_DropoutNd, rank=1):
     """In training mode sets whole channels of (N, C, L) or (C, L) to zero with probability `p`; see `Dropout`.
 
     >>> import tritensor as torch
@@ -49,15 +49,15 @@ class Dropout1d(_Dropout, rank=1):
     """
 
 
-class Dropout2d(_Dropout, rank=2):
+class Dropout2d(_DropoutNd, rank=2):
     """In training mode sets whole channels of (N, C, H, W) or (N, C, L) to zero with probability `p`."""
 
 
-class Dropout3d(_Dropout, rank=3):
+class Dropout3d(_DropoutNd, rank=3):
     """In training mode sets whole channels of (N, C, D, H, W) or (C, D, H, W) to zero with probability `p`."""
 
 
-class AlphaDropout(_Dropout):
+class AlphaDropout(_DropoutNd):
     """In training mode sets elements to SELU's lowest value with probability `p`, and keeps mean 0 and variance 1.
 
     As in PyTorch it does not work in place, whatever `inplace` is.
@@ -68,7 +68,7 @@ class AlphaDropout(_Dropout):
         return F.alpha_dropout(input, self.p, self.training)
 
 
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_DropoutNd):
     """In training mode sets whole channels to SELU's lowest value with probability `p`; see `AlphaDropout`."""
 
     def forward(self, input: Tensor) -> Tensor:

@@ -161,17 +161,17 @@ def _drawn_until_accepted(tensor: Tensor, draw: Callable[[Tensor], Tensor]) -> T
     return tensor
 
 
-def _fans(tensor: Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
-def _fan(tensor: Tensor, mode: str) -> int:
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode.lower()} not supported, please use one of ['fan_in', 'fan_out']")
-    return _fans(tensor)[mode.lower() == "fan_out"]
+    return _calculate_fan_in_and_fan_out(tensor)[mode.lower() == "fan_out"]
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -180,13 +180,13 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     Raises:
         ValueError: fewer than two dimensions.
     """
-    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(_fans(tensor)))
+    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from the normal distribution with the variance of `xavier_uniform_`."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
@@ -194,7 +194,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
         return None
-    return calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
 def kaiming_uniform_(

@@ -36,7 +36,7 @@ class _Padding:
 
 
 @declared()
-class _ConstantPad(_Padding, Layer):
+class _ConstantPadNd(_Padding, Layer):
     padding: int | Iterable[int]
     value: float
 
@@ -49,7 +49,7 @@ class _ConstantPad(_Padding, Layer):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad, rank=1):
+class ConstantPad1d(_ConstantPadNd, rank=1):
     """Adds elements of `value` before and after the last dimension.
 
     >>> import tritensor as torch
@@ -58,15 +58,15 @@ class ConstantPad1d(_ConstantPad, rank=1):
     """
 
 
-class ConstantPad2d(_ConstantPad, rank=2):
+class ConstantPad2d(_ConstantPadNd, rank=2):
     """Adds elements of `value` around the last two dimensions; `padding` is left, right, top, bottom."""
 
 
-class ConstantPad3d(_ConstantPad, rank=3):
+class ConstantPad3d(_ConstantPadNd, rank=3):
     """Adds elements of `value` around the last three dimensions: left, right, top, bottom, front, back."""
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding: int | Iterable[int]) -> None:
         super().__init__(padding, 0.0)
 
@@ -113,11 +113,11 @@ class _OwnElements(_Padding, Layer):
         return NotImplementedError(explain(words, fact, remedy="use functional.pad"))
 
 
-class _ReflectionPad(_OwnElements):
+class _ReflectionPadNd(_OwnElements):
     _mode = "reflect"
 
 
-class ReflectionPad1d(_ReflectionPad, rank=1):
+class ReflectionPad1d(_ReflectionPadNd, rank=1):
     """Mirrors the last dimension at its ends, which are not repeated.
 
     >>> import tritensor as torch
@@ -129,19 +129,19 @@ class ReflectionPad1d(_ReflectionPad, rank=1):
     """
 
 
-class ReflectionPad2d(_ReflectionPad, rank=2):
+class ReflectionPad2d(_ReflectionPadNd, rank=2):
     """Mirrors the last two dimensions at their ends; `padding` is left, right, top, bottom."""
 
 
-class ReflectionPad3d(_ReflectionPad, rank=3):
+class ReflectionPad3d(_ReflectionPadNd, rank=3):
     """Mirrors the last three dimensions at their ends: left, right, top, bottom, front, back."""
 
 
-class _ReplicationPad(_OwnElements):
+class _ReplicationPadNd(_OwnElements):
     _mode = "replicate"
 
 
-class ReplicationPad1d(_ReplicationPad, rank=1):
+class ReplicationPad1d(_ReplicationPadNd, rank=1):
     """Repeats the first and the last element of the last dimension.
 
     >>> import tritensor as torch
@@ -153,11 +153,11 @@ class ReplicationPad1d(_ReplicationPad, rank=1):
     """
 
 
-class ReplicationPad2d(_ReplicationPad, rank=2):
+class ReplicationPad2d(_ReplicationPadNd, rank=2):
     """Repeats the edges of the last two dimensions; `padding` is left, right, top, bottom."""
 
 
-class ReplicationPad3d(_ReplicationPad, rank=3):
+class ReplicationPad3d(_ReplicationPadNd, rank=3):
     """Repeats the faces of the last three dimensions: left, right, top, bottom, front, back."""
 
 

@@ -45,7 +45,7 @@ _WINDOW = "kernel_size", "stride", "padding"
 
 
 @declared("max_pool", shown=(*_WINDOW, "dilation", "ceil_mode"))
-class _MaxPool(_Strided, Layer):
+class _MaxPoolNd(_Strided, Layer):
     kernel_size: Sizes
     stride: Sizes | None = None
     padding: Sizes = 0
@@ -54,11 +54,11 @@ class _MaxPool(_Strided, Layer):
     ceil_mode: bool = False
 
 
-class MaxPool1d(_MaxPool, rank=1):
+class MaxPool1d(_MaxPoolNd, rank=1):
     """1-d max pooling: the largest element of each window along the last dimension."""
 
 
-class MaxPool2d(_MaxPool, rank=2):
+class MaxPool2d(_MaxPoolNd, rank=2):
     """2-d max pooling: the largest element of each window along the last two dimensions.
 
     >>> import tritensor as torch
@@ -67,7 +67,7 @@ class MaxPool2d(_MaxPool, rank=2):
     """
 
 
-class MaxPool3d(_MaxPool, rank=3):
+class MaxPool3d(_MaxPoolNd, rank=3):
     """3-d max pooling: the largest element of each window along the last three dimensions."""
 
 
@@ -88,7 +88,7 @@ class AvgPool1d(_Each, Layer, rank=1):
 
 
 @declared("avg_pool", shown=_WINDOW)
-class _AvgPool(_Strided, Layer):
+class _AvgPoolNd(_Strided, Layer):
     kernel_size: Sizes
     stride: Sizes | None = None
     padding: Sizes = 0
@@ -97,66 +97,66 @@ class _AvgPool(_Strided, Layer):
     divisor_override: int | None = None
 
 
-class AvgPool2d(_AvgPool, rank=2):
+class AvgPool2d(_AvgPoolNd, rank=2):
     """2-d average pooling: the average of each window along the last two dimensions."""
 
 
-class AvgPool3d(_AvgPool, rank=3):
+class AvgPool3d(_AvgPoolNd, rank=3):
     """3-d average pooling: the average of each window along the last three dimensions."""
 
 
 @declared("adaptive_avg_pool")
-class _AdaptiveAvgPool(Layer):
+class _AdaptiveAvgPoolNd(Layer):
     output_size: Any
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool, rank=1):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd, rank=1):
     """1-d adaptive average pooling: the averages of `output_size` windows that cover the last dimension."""
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool, rank=2):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd, rank=2):
     """2-d adaptive average pooling: the averages of `output_size` windows that cover the last two dimensions."""
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool, rank=3):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd, rank=3):
     """3-d adaptive average pooling: the averages of `output_size` windows that cover the last three dimensions."""
 
 
 @declared("adaptive_max_pool", shown=("output_size",))
-class _AdaptiveMaxPool(Layer):
+class _AdaptiveMaxPoolNd(Layer):
     output_size: Any
     return_indices: bool = False
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool, rank=1):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd, rank=1):
     """1-d adaptive max pooling: the largest elements of `output_size` windows that cover the last dimension."""
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool, rank=2):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd, rank=2):
     """2-d adaptive max pooling: the largest elements of `output_size` windows that cover the last two dimensions."""
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool, rank=3):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, rank=3):
     """3-d adaptive max pooling: the largest elements of `output_size` windows that cover the last three dimensions."""
 
 
 @declared("lp_pool")
-class _LPPool(Layer):
+class _LPPoolNd(Layer):
     norm_type: float
     kernel_size: Sizes
     stride: Sizes | None = None
     ceil_mode: bool = False
 
 
-class LPPool1d(_LPPool, rank=1):
+class LPPool1d(_LPPoolNd, rank=1):
     """(sum of x^p)^(1/p) of each window along the last dimension, with p `norm_type`."""
 
 
-class LPPool2d(_LPPool, rank=2):
+class LPPool2d(_LPPoolNd, rank=2):
     """(sum of x^p)^(1/p) of each window along the last two dimensions, with p `norm_type`."""
 
 
-class LPPool3d(_LPPool, rank=3):
+class LPPool3d(_LPPoolNd, rank=3):
     """(sum of x^p)^(1/p) of each window along the last three dimensions, with p `norm_type`."""
 
 
@@ -194,7 +194,7 @@ class FractionalMaxPool3d(_FractionalMaxPool, rank=3):
 
 
 @declared()
-class _MaxUnpool(_Each, Layer):
+class _MaxUnpoolNd(_Each, Layer):
     kernel_size: Sizes
     stride: Sizes | None = None
     padding: Sizes = 0
@@ -205,15 +205,15 @@ class _MaxUnpool(_Each, Layer):
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool1d(_MaxUnpool, rank=1):
+class MaxUnpool1d(_MaxUnpoolNd, rank=1):
     """Inverts `MaxPool1d` in part: elements go back to where the pool found them, between zeros."""
 
 
-class MaxUnpool2d(_MaxUnpool, rank=2):
+class MaxUnpool2d(_MaxUnpoolNd, rank=2):
     """Inverts `MaxPool2d` in part: elements go back to where the pool found them, between zeros."""
 
 
-class MaxUnpool3d(_MaxUnpool, rank=3):
+class MaxUnpool3d(_MaxUnpoolNd, rank=3):
     """Inverts `MaxPool3d` in part: elements go back to where the pool found them, between zeros."""
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from ..autograd.mode import enable_grad, no_grad
@@ -104,12 +105,10 @@ class Optimizer:
 
     param_groups: list[dict[str, Any]]
     state: defaultdict[Any, Any]
-    _step_pre_hooks: OrderedDict[int, Any]
-    _step_post_hooks: OrderedDict[int, Any]
-    _state_dict_pre_hooks: OrderedDict[int, Any]
-    _state_dict_post_hooks: OrderedDict[int, Any]
-    _load_state_dict_pre_hooks: OrderedDict[int, Any]
-    _load_state_dict_post_hooks: OrderedDict[int, Any]
+    # tables that a subclass lacks whose constructor does not call this class's are empty
+    _step_pre_hooks: Mapping[int, Any] = MappingProxyType({})
+    _step_post_hooks = _state_dict_pre_hooks = _state_dict_post_hooks = _step_pre_hooks
+    _load_state_dict_pre_hooks = _load_state_dict_post_hooks = _step_pre_hooks
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -341,7 +340,7 @@ class Optimizer:
     # ---- hooks ------------------------------------------------------------------------------------------------
 
     def _register(self, table: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        hooks: OrderedDict[int, Any] = getattr(self, table)
+        hooks: OrderedDict[int, Any] = vars(self).setdefault(table, OrderedDict())
         handle = RemovableHandle(hooks)
         hooks[handle.id] = hook
         if prepend:

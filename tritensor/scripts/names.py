@@ -1,27 +1,31 @@
 """PyTorch's module names in a program: `torch` is tritensor, `torchvision` is tritensor.vision.
 
 `install` lets both be imported in this process. What a program imports are facades: they have PyTorch's names and look
-up everything in the modules here. A name that does not exist here can be imported, because many programs import more
-than they use; its first use raises a `MissingName` that says where that is. An import whose failure the program
-expects (in a `try` that catches it) fails at once, so that the program takes its other way.
+up everything in the modules here, and then in those of `faces`, which have what libraries touch and do not need. A name
+that does not exist here can be imported and read, because many programs name more than they use: it may stand in
+annotations, in `isinstance`, as a class's base or decorator. Its first call raises a `MissingName` that says where that
+is. What asks whether a name exists (`hasattr`, a `try` that catches the failure) is told that it does not.
 """
 
 from __future__ import annotations
 
 import ast
 import dis
+import functools
 import importlib
+import importlib.metadata
 import linecache
 import sys
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ..errors import explain
+from ..types import dtypes
 
 ROOTS = {"torch": "tritensor", "torchvision": "tritensor.vision"}
 # The release whose behaviour is followed; programs compare `torch.__version__` with the releases that they need.
@@ -43,6 +47,20 @@ _PARTS = {
 }
 _WHOLE = {"torch.nn.modules": "torch.nn"}
 _WHOLE |= {f"{whole}.{part}": _WHOLE.get(whole, whole) for whole, parts in _PARTS.items() for part in parts.split()}
+# Where the private names of such a part are, which libraries import.
+_WITHIN = {
+    f"torch.nn.modules.{part}": f"tritensor.nn.{file}"
+    for part, file in {
+        "batchnorm": "batch_normalization",
+        "conv": "convolution",
+        "dropout": "dropout",
+        "instancenorm": "batch_normalization",
+        "loss": "loss",
+        "padding": "padding",
+        "pooling": "pooling",
+        "linear": "linear",
+    }.items()
+}
 # Names that `import *` takes besides a module's own, which has them from elsewhere.
 _ALSO = {"torch.autograd": ("Function", "gradcheck", "gradgradcheck"), "torch.hub": ("load",)}
 _PACKAGE = str(Path(__file__).parents[1])
@@ -59,19 +77,27 @@ def _own(name: str) -> str:
     return f"{ROOTS[root]}.{rest}" if rest else ROOTS[root]
 
 
-def module_for(name: str) -> ModuleType | None:
-    """The module here in which the names of PyTorch's module are looked up; None if there is no such module.
+@cache
+def modules_for(name: str) -> tuple[ModuleType, ...]:
+    """The modules here in which the names of PyTorch's module are looked up, in this order; none if it has no such.
 
-    >>> module_for("torch.nn.modules.conv").__name__
-    'tritensor.nn'
+    >>> [module.__name__ for module in modules_for("torch.nn.modules.conv")]
+    ['tritensor.nn']
     """
-    for candidate in (_own(name), _own(_WHOLE.get(name, name))):
+    found = {}
+    whole = _own(_WHOLE.get(name, name))
+    for candidate in (_own(name), whole, _WITHIN.get(name, whole), f"{__package__}.faces.{name}"):
         try:
-            return importlib.import_module(candidate)
+            found[candidate] = importlib.import_module(candidate)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{candidate}.".startswith(f"{error.name}."):
                 raise
-    return None
+    return tuple(found.values())
+
+
+def module_for(name: str) -> ModuleType | None:
+    """The first of `modules_for`; None if there is no such module."""
+    return next(iter(modules_for(name)), None)
 
 
 def tolerant_lines(tree: ast.Module) -> frozenset[int]:
@@ -145,86 +171,161 @@ def _error(name: str, first: str, imported: str = "") -> MissingName:
 
 
 class Missing(ModuleType):
-    """A name or a module that was imported and does not exist here; any use of it raises."""
+    """A name or a module that does not exist here: it can be named, and raises when it is called or asked for a value.
+
+    Nothing is an instance of it; a class with it as a base has no instances, and a function with it as a decorator
+    cannot be called.
+    """
 
     def __init__(self, name: str, imported: str) -> None:
         super().__init__(name)
         self.__dict__["_imported"] = imported
         self.__dict__["__path__"] = []  # so that a statement can import its submodules
 
+    def _error(self) -> MissingName:
+        return _error(self.__name__, f"{self.__name__} does not exist in tritensor", self.__dict__["_imported"])
+
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise _error(self.__name__, f"{self.__name__} does not exist in tritensor", self.__dict__["_imported"])
+        raise self._error()
+
+    def _itself(self, other: object) -> Missing:
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise, but as a decorator."""
+        frame = next(_callers(), None)
+        if frame is None or not linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("@"):
+            raise self._error()
+        if len(args) == 1 and not kwargs and isinstance(args[0], FunctionType | type):
+            return self._decorated(args[0])
+        return self._decorated
+
+    def _decorated(self, function: Any) -> Any:
+        if isinstance(function, type):
+            return function
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            raise self._error()
+
+        return call
 
     def __getattr__(self, name: str) -> Any:
-        frame = sys._getframe(1)
-        if _instruction(frame) in ("IMPORT_FROM", "IMPORT_NAME"):
-            return Missing(f"{self.__name__}.{name}", self.__dict__["_imported"])
         if name.startswith("__") and name.endswith("__"):  # asked by Python, not used by the program
             raise AttributeError(name)
         full = f"{self.__name__}.{name}"
+        if _is_named(sys._getframe(1)):
+            return Missing(full, self.__dict__["_imported"])
         raise _error(full, f"{full} does not exist in tritensor", self.__dict__["_imported"])
 
-    __call__ = __getitem__ = __iter__ = __enter__ = __or__ = __ror__ = __contains__ = _refuse
-    __mro_entries__ = __instancecheck__ = __subclasscheck__ = _refuse
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return (type(self.__name__.rpartition(".")[2], (), {"__new__": self._refuse, "__module__": self.__name__}),)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return False
+
+    def __subclasscheck__(self, kind: type) -> bool:
+        return False
+
+    __getitem__ = __or__ = __ror__ = _itself
+    __iter__ = __enter__ = __contains__ = __bool__ = __len__ = _refuse
+
+
+def _is_named(frame: FrameType) -> bool:
+    """True if a frame names an attribute, and neither asks whether there is one nor expects that there may be none."""
+    if not _instruction(frame).startswith(("LOAD_ATTR", "LOAD_METHOD", "IMPORT")):
+        return False
+    return frame.f_lineno not in _tolerant_lines_of(frame.f_code.co_filename)
+
+
+_names_of = ModuleType.__dict__["__dict__"].__get__  # a module's own names
 
 
 class Facade(ModuleType):
     """A module under PyTorch's name, whose names are those of modules here.
 
     Functions and classes are kept once they were looked up. Everything else, flags as `torch.backends.cudnn.benchmark`
-    too, is read where it is, and what a program sets is set there.
+    too, is read where it is, and what a program sets is set there. `vars` of it has all names.
     """
 
-    def __init__(self, name: str, module: ModuleType) -> None:
-        super().__init__(name, module.__doc__)
-        self.__dict__.update(_module=module, __path__=[])
+    def __init__(self, name: str, modules: Sequence[ModuleType]) -> None:
+        super().__init__(name, modules[0].__doc__)
+        _names_of(self).update(_modules=modules, __path__=[], __file__=modules[0].__file__)
         if name in VERSION:
-            self.__dict__["__version__"] = VERSION[name]
+            _names_of(self)["__version__"] = VERSION[name]
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        for name in self._starred():
+            getattr(self, name)
+        return _names_of(self)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return self._starred()
-        full = f"{self.__name__}.{name}"
-        value = getattr(self.__dict__["_module"], name, _NONE)
-        if isinstance(value, ModuleType):
-            if value.__name__.partition(".")[0] == "tritensor" and module_for(full) is not None:
+        full, value, modules = f"{self.__name__}.{name}", _NONE, _names_of(self)["_modules"]
+        for module in modules:
+            value = getattr(module, name, _NONE)
+            if isinstance(value, ModuleType) and not isinstance(value, Facade | Missing):
+                value = _NONE  # a module below this one, or what a module of ours imported for itself
+            if value is not _NONE:
+                break
+        else:
+            if not name.startswith("__") and modules_for(full):
                 return importlib.import_module(full)
-            value = _NONE  # what a module of ours imported for itself
         if value is not _NONE:
             if callable(value):
-                self.__dict__[name] = value
+                _names_of(self)[name] = value
             return value
-        if _instruction(sys._getframe(1)) == "IMPORT_FROM" and (importing := _importing()) is not None:
-            return Missing(full, _place(importing))
+        frame = sys._getframe(1)
+        if not name.startswith("__") and _is_named(frame):
+            return Missing(full, _place(next(_callers(), None)) if _instruction(frame).startswith("IMPORT") else "")
         raise _error(full, f"module {self.__name__!r} has no attribute {name!r}")
 
     def _starred(self) -> list[str]:
         """The names that `import *` takes: public names, and modules below this one; not what a module of ours
         imported."""
-        module = self.__dict__["_module"]
-        wanted = getattr(
-            module, "__all__", {name for name in dir(module) if not name.startswith("_")} - {"annotations"}
-        )
-
-        def is_starred(name: str) -> bool:
-            if isinstance(getattr(module, name, None), ModuleType):
-                return not name.startswith("_") and module_for(f"{self.__name__}.{name}") is not None
-            return name in wanted
-
-        return [*filter(is_starred, {*dir(module), *wanted}), *_ALSO.get(self.__name__, ())]
+        found = dict.fromkeys(_ALSO.get(self.__name__, ()))
+        for module in _names_of(self)["_modules"]:
+            given = getattr(module, "__all__", None)
+            wanted = given or {name for name in dir(module) if not name.startswith("_")} - {"annotations"}
+            for name in {*dir(module), *wanted}:
+                if isinstance(getattr(module, name, None), ModuleType):
+                    if not name.startswith("_") and modules_for(f"{self.__name__}.{name}"):
+                        found[name] = None
+                elif name in wanted:
+                    found[name] = None
+        return list(found)
 
     def __setattr__(self, name: str, value: object) -> None:
         if not isinstance(value, Facade | Missing) and not name.startswith("__"):
-            self.__dict__.pop(name, None)
-            setattr(self.__dict__["_module"], name, value)
+            _names_of(self).pop(name, None)
+            setattr(_names_of(self)["_modules"][0], name, value)
         else:
-            self.__dict__[name] = value
+            _names_of(self)[name] = value
 
     def __repr__(self) -> str:
-        return f"<module {self.__name__!r}: {self.__dict__['_module'].__name__}>"
+        return f"<module {self.__name__!r}: {_names_of(self)['_modules'][0].__name__}>"
 
     def __dir__(self) -> list[str]:
-        return dir(self.__dict__["_module"])
+        return sorted({name for module in _names_of(self)["_modules"] for name in dir(module)})
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What `importlib.metadata` says of PyTorch where programs find tritensor: that it is there, and its version."""
+
+    def __init__(self, name: str) -> None:
+        self.root = name
+
+    def read_text(self, filename: str) -> str | None:
+        """The name and the version, as the metadata's file."""
+        if filename == "METADATA":
+            return f"Metadata-Version: 2.1\nName: {self.root}\nVersion: {VERSION[self.root]}\n"
+        return None
+
+    def locate_file(self, path: Any) -> Any:
+        """The place of a file of the package."""
+        return Path(_PACKAGE) / path
 
 
 class _Finder(MetaPathFinder, Loader):
@@ -233,15 +334,20 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name.partition(".")[0] not in ROOTS:
             return None
-        module = module_for(name)
-        importing = _importing() if module is None and not _of_a_name() else None
-        if module is None and importing is None:
+        modules = modules_for(name)
+        importing = _importing() if not modules and not _of_a_name() else None
+        if not modules and importing is None:
             return None
-        return ModuleSpec(name, self, is_package=True, loader_state=module or _place(importing))
+        return ModuleSpec(name, self, is_package=True, loader_state=modules or _place(importing))
+
+    def find_distributions(self, context: Any = None) -> Iterator[importlib.metadata.Distribution]:
+        """What is installed under PyTorch's names."""
+        wanted = getattr(context, "name", None)
+        return iter([_Distribution(root) for root in ROOTS if wanted in (None, root)])
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        made = Facade if isinstance(spec.loader_state, ModuleType) else Missing
-        return made(spec.name, spec.loader_state)
+        made = Missing if isinstance(spec.loader_state, str) else Facade
+        return made(spec.name, spec.loader_state)  # type: ignore[arg-type]
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is left to do: a facade looks names up when they are asked for."""
@@ -258,6 +364,7 @@ def install() -> None:
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     finder = _Finder()
+    dtypes.dtype.root = "torch"
     for root in ROOTS:
         there = sys.modules.get(root)
         if there is not None and getattr(there.__spec__, "origin", None) not in _SHIMS:

@@ -14,6 +14,8 @@ from ..ground.public import public
 __all__ = ["device", "get_default_device", "set_default_device"]
 
 _FORM = re.compile(r"([a-z]+)(?::(0|[1-9][0-9]*))?")
+# Other devices of PyTorch, which programs name to compare with: no tensor is on them.
+_NAMED = frozenset(("hpu", "ipu", "lazy", "maia", "meta", "mps", "mtia", "privateuseone", "vulkan", "xla", "xpu"))
 
 
 @public(functional=False)
@@ -87,7 +89,7 @@ class device:
 
 def _parse(text: str) -> tuple[str, int | None]:
     kind = text.split(":", 1)[0]
-    if kind not in ("cpu", "cuda"):
+    if kind not in ("cpu", "cuda") and kind not in _NAMED:
         raise DeviceError(
             f"Expected one of cpu, cuda device type at start of device string: {kind}",
             f"got {text!r}",
@@ -162,6 +164,8 @@ def resolve(place: object) -> device:
     found = place if place.__class__ is device else device(place)
     if found.type == "cpu":
         return cpu
+    if found.type != "cuda":
+        raise DeviceError(f"tensors cannot be on a {found.type} device", remedy="use 'cpu', 'cuda' or 'cuda:1'")
     return cuda(_current.get() if found.index is None else found.index)
 
 

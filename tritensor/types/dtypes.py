@@ -55,8 +55,10 @@ class dtype:
         self.is_complex = category == COMPLEX
         self.is_signed = signed
 
+    root = "tritensor"  # the module's name for the program: `scripts.names` sets "torch"
+
     def __repr__(self) -> str:
-        return f"tritensor.{self.name}"
+        return f"{self.root}.{self.name}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _named, (self.name,)
@@ -362,7 +364,7 @@ class finfo:
             raise ArgumentError(
                 f"tritensor.finfo() requires a floating point input type. Use tritensor.iinfo to handle '{type.name}'"
             )
-        limits: Any = ml_dtypes.finfo(type.numpy)
+        limits: Any = getattr(type, "limits", None) or ml_dtypes.finfo(type.numpy)
         self.dtype = type.name
         self.bits = type.itemsize * 8 // (2 if type.is_complex else 1)
         self.min, self.max = float(limits.min), float(limits.max)

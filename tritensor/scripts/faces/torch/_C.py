@@ -1,0 +1,62 @@
+"""torch._C: what libraries ask PyTorch's own code; nothing is traced, scripted or fused by a compiler here."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+from ....operators.generators import Generator
+from ....tensors import Tensor
+from ....types import devices, dtypes
+
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator"]
+
+DisableTorchFunction = DisableTorchFunctionSubclass = nullcontext
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing: no use is counted."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    return False
+
+
+def _get_tracing_state() -> None:
+    return None
+
+
+def _is_tracing() -> bool:
+    return False
+
+
+def _get_privateuse1_backend_name() -> str:
+    return "privateuseone"
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """The device, the dtype, `non_blocking` and the memory format of a call of `to`."""
+    found: dict[str, Any] = {"device": None, "dtype": None, **kwargs}
+    flags = []
+    for each in args:
+        if isinstance(each, Tensor):
+            found |= {"device": each.device, "dtype": each.dtype}
+        elif isinstance(each, dtypes.dtype):
+            found["dtype"] = each
+        elif isinstance(each, bool):
+            flags.append(each)
+        elif each is not None:
+            found["device"] = each
+    place = found["device"]
+    place = place if place is None else devices.device(place)
+    return place, found["dtype"], bool(found.get("non_blocking", flags and flags[0])), found.get("memory_format")
+
+
+_nn = SimpleNamespace(_parse_to=_parse_to)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith(("_jit_set_", "_jit_override_")):
+        return lambda *settings: None  # switches of a compiler that is not there
+    raise AttributeError(name)

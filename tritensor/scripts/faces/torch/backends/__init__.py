@@ -1,0 +1,1 @@
+"""torch.backends: libraries of processors that are not used here."""

@@ -1,0 +1,23 @@
+"""torch.ops: operators that programs define by `torch.library`, by namespace and name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__: list[str] = []
+
+
+class Namespace:
+    """The operators of one namespace."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__") or name in ("aten", "prim", "prims", "torchvision"):
+        raise AttributeError(name)
+    return globals().setdefault(name, Namespace(name))
