@@ -1,7 +1,8 @@
-"""`python -m tests.libraries [LIBRARY ...]`: run the program of each library here and beside PyTorch, and print a table.
+"""`python -m tests.libraries [LIBRARY ...]`: run each library's program here and beside PyTorch, and print a table.
 
-Two interpreters are needed: one that has the libraries and no PyTorch, and one that has both. The first is this one
-unless `--python` names it; `--torch` names the other. What they have installed says `requirements.txt`.
+Two interpreters are needed, as `python -m venv` makes them: one with the libraries and without PyTorch, and one with
+both. `--python` names the first, `--torch` the other; each is this one unless named. CONTRIBUTING.md says how to fill
+them.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PAGE = ROOT / "docs" / "programs_of_libraries.md"
+PAGE = ROOT / "docs" / "libraries.md"
+BEGIN, END = "<!-- made by `python -m tests.libraries --page` -->", "<!-- end -->"
+DISTRIBUTIONS = {"pyro": "pyro-ppl"}  # under another name than the module's
 LONGEST = 600  # seconds of a program
 
 
@@ -67,6 +70,30 @@ def row(program: Path, folder: str, arguments: argparse.Namespace) -> tuple[str,
     return program.stem, good, bad
 
 
+def versions(python: str, names: list[str]) -> dict[str, str]:
+    """The installed version of each library."""
+    wanted = [DISTRIBUTIONS.get(name, name).replace("_", "-") for name in names]
+    code = "import importlib.metadata as m, sys; print(*[m.version(name) for name in sys.argv[1:]])"
+    found = subprocess.run([python, "-c", code, *wanted], capture_output=True, text=True, check=True).stdout.split()
+    return dict(zip(names, found, strict=True))
+
+
+def write_page(rows: list[tuple[str, list[str], list[str]]], found: dict[str, str]) -> None:
+    """The table in the page of libraries, between its two marks."""
+    lines = ["| library | version | cases as with PyTorch | what is short |", "|---|---|---|---|"]
+    for name, good, bad in rows:
+        reasons: dict[str, list[str]] = {}
+        for each in bad:
+            case, _, reason = each.partition(": ")
+            reasons.setdefault(re.sub(r" /\S+.*| Fix: .*", "", reason)[:160].replace("|", "/"), []).append(case)
+        short = "; ".join(f"{', '.join(f'`{case}`' for case in cases)}: {why}" for why, cases in reasons.items())
+        lines.append(f"| {name} | {found[name]} | {len(good)} of {len(good) + len(bad)} | {short} |")
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+
+
 def main() -> int:
     """Print the table; returns 1 if a library is not whole."""
     parser = argparse.ArgumentParser(prog="python -m tests.libraries", description=__doc__)
@@ -75,7 +102,9 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="has the libraries, and no PyTorch")
     parser.add_argument("--torch", default=sys.executable, help="has the libraries and PyTorch")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
-    parser.add_argument("--keep", metavar="FOLDER", help="where logs stay, and PyTorch's results, which are not computed again then")
+    parser.add_argument(
+        "--keep", metavar="FOLDER", help="where logs stay, and PyTorch's results, which are not computed again then"
+    )
     parser.add_argument("--page", action="store_true", help="write the table to docs/libraries.md")
     arguments = parser.parse_args()
     programs = sorted(HERE.glob("programs/*.py"))
@@ -94,6 +123,8 @@ def main() -> int:
             for each in bad:
                 print(f"    {each}", flush=True)
             rows.append(found)
+    if arguments.page:
+        write_page(rows, versions(arguments.python, [name for name, _, _ in rows]))
     whole = sum(not bad for _, _, bad in rows)
     print(f"{whole} of {len(rows)} libraries are whole")
     return int(whole < len(rows))

@@ -89,7 +89,7 @@ def plain(value: Any) -> np.ndarray:
         value = value.detach().cpu()
         value = value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
         return np.array(value.resolve_conj().resolve_neg().numpy())
-    return np.asarray(value)
+    return np.asarray(str(value).removeprefix("torch.") if isinstance(value, str) else value)
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

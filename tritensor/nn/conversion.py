@@ -64,7 +64,7 @@ def convert(root: Any, change: Change, recurse: bool = True) -> None:
         if id(tensor) not in changed:
             changed[id(tensor)] = tensor, change(tensor)
 
-    modules = list(root.modules()) if recurse else [root]
+    modules, apart = _parted(root) if recurse else ([root], [])
     with no_grad():
         for module in modules:
             for param in module._parameters.values():
@@ -84,6 +84,29 @@ def convert(root: Any, change: Change, recurse: bool = True) -> None:
         for name, buffer in module._buffers.items():
             if buffer is not None:
                 module._buffers[name] = changed[id(buffer)][1]
+    for module in apart:
+        module._apply(change)
+
+
+def _parted(root: Any) -> tuple[list[Any], list[Any]]:
+    """The modules of a tree, and those of them that convert themselves and what is below: classes with an `_apply`."""
+    modules: dict[Any, None] = {}
+    apart: dict[Any, None] = {}
+
+    def walk(module: Any) -> None:
+        modules[module] = None
+        for child in module.children():
+            if _overrides(child):
+                apart[child] = None
+            elif child not in modules:
+                walk(child)
+
+    walk(root)
+    return list(modules), [each for each in apart if each not in modules]
+
+
+def _overrides(module: Any) -> bool:
+    return not type(module)._apply.__module__.startswith(__package__)
 
 
 def unregistered(root: Any) -> Iterator[tuple[str, Tensor]]:

@@ -311,6 +311,12 @@ class Facade(ModuleType):
         return sorted({name for module in _names_of(self)["_modules"] for name in dir(module)})
 
 
+def facade(name: str) -> Facade | None:
+    """A module under PyTorch's name; None if there is no such module."""
+    modules = modules_for(name)
+    return Facade(name, modules) if modules else None
+
+
 class _Distribution(importlib.metadata.Distribution):
     """What `importlib.metadata` says of PyTorch where programs find tritensor: that it is there, and its version."""
 

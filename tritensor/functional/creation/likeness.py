@@ -147,6 +147,15 @@ def new_full(
 
 
 @method()
+def new(self: Tensor, *args: Any, device: Device = None) -> Tensor:
+    """The older way to write `new_empty(*sizes)`, or `new_tensor` of a sequence, with the tensor's dtype and device."""
+    if len(args) == 1 and isinstance(args[0], (list, tuple, Tensor)) and type(args[0]).__name__ != "Size":
+        given = args[0]
+        return given.detach().view_as(given) if isinstance(given, Tensor) else self.new_tensor(given, device=device)
+    return self.new_empty(args[0] if len(args) == 1 else args if args else (0,), device=device)
+
+
+@method()
 def new_tensor(self: Tensor, data: object, dtype: Dtype = None, device: Device = None, **options: Any) -> Tensor:
     """A copy of `data`, with the dtype and on the device of the tensor; options are those of `tensor`."""
     made = creation.tensor(data, **options_like("new_tensor", self, dtype, device), **options)

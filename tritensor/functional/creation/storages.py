@@ -71,9 +71,8 @@ class UntypedStorage:
     def _cdata(self) -> int:
         return self.data_ptr()
 
-    @property
-    def __array_interface__(self) -> Any:
-        return self._bytes.numpy().__array_interface__
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._bytes.numpy(), dtype, copy=copy)
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
@@ -84,6 +83,9 @@ class UntypedStorage:
         return self._bytes.numel()
 
     size = __len__ = nbytes
+
+    def __sizeof__(self) -> int:
+        return 32 + self.nbytes()  # as PyTorch's, by which summaries count
 
     def element_size(self) -> int:
         """1: the elements are bytes."""
@@ -188,6 +190,9 @@ class TypedStorage:
         return self.nbytes() // self.dtype.itemsize
 
     __len__ = size
+
+    def __sizeof__(self) -> int:
+        return 32 + self.nbytes()  # as PyTorch's, by which summaries count
 
     def tolist(self) -> list[Any]:
         """The elements as numbers."""
