@@ -103,9 +103,10 @@ CALL
     for call, name, imported in (
         ("far.deep(3)", "torch.not_there.deep", 3),
         ("nothing(torch.ones(2))", "torch.nothing", 4),
-        ("class Mine(Thing): pass", "torch.missing.module.Thing", 5),
-        ("isinstance(3, Thing)", "torch.missing.module.Thing", 5),
-        ("torch.nn.Nothing", "torch.nn.Nothing", None),
+        ("if nothing: pass", "torch.nothing", 4),
+        ("Thing()", "torch.missing.module.Thing", 5),
+        ("torch.nn.Nothing(3)", "torch.nn.Nothing", None),
+        ("getattr(torch.nn, 'Nothing')", "torch.nn.Nothing", None),
     ):
         shown = program(text.replace("CALL", call), status=1)
         assert name in shown and "program.py:7 uses" in shown, shown

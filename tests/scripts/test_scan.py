@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,3 +122,18 @@ def test_the_names_of_tensors_are_pytorchs() -> None:
     torch = pytest.importorskip("torch")
     public = {name for name in dir(torch.Tensor) if not name.startswith("_")}
     assert tensor_names() == public.difference(dir(list), dir(dict), dir(str), dir(set))
+
+
+def test_an_installed_library_is_scanned_by_its_name(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    (tmp_path / ".hidden" / "uses_torch").mkdir(parents=True)
+    library = tmp_path / ".hidden" / "uses_torch"
+    (library / "__init__.py").write_text("raise SystemExit('imported')")
+    (library / "part.py").write_text("import torch\ntorch.relu(torch.nothing)\ntorch.utils._pytree.tree_map\n")
+    monkeypatch.syspath_prepend(str(library.parent))
+    assert main(["-m", "uses_torch"]) == 1
+    shown = capsys.readouterr().out
+    assert "missing (1):\n  torch.nothing  " in shown and "torch.utils._pytree.tree_map" in shown
+    for words, message in ((["-m", "no_such_library"], "no module 'no_such_library'"), ([], "path, or -m MODULE")):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert message in capsys.readouterr().err

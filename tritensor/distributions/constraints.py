@@ -59,7 +59,7 @@ class dependent_property(property, _Dependent):
 
     def __init__(self, fn: Any = None, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
         super().__init__(fn)
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+        self.is_discrete, self.event_dim = is_discrete, event_dim  # type: ignore[assignment]
 
     def __call__(self, fn: Any) -> dependent_property:  # type: ignore[override]
         """The property of a function."""

@@ -16,7 +16,7 @@ import importlib
 import importlib.metadata
 import linecache
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -238,7 +238,7 @@ def _is_named(frame: FrameType) -> bool:
     return frame.f_lineno not in _tolerant_lines_of(frame.f_code.co_filename)
 
 
-_names_of = ModuleType.__dict__["__dict__"].__get__  # a module's own names
+_names_of: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__  # a module's own names
 
 
 class Facade(ModuleType):
@@ -353,7 +353,7 @@ class _Finder(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         made = Missing if isinstance(spec.loader_state, str) else Facade
-        return made(spec.name, spec.loader_state)  # type: ignore[arg-type]
+        return made(spec.name, spec.loader_state)
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is left to do: a facade looks names up when they are asked for."""

@@ -73,28 +73,28 @@ def _of_each(name: str) -> Callable[..., Any]:
     return apply
 
 
-def _check(cond: Any, message: Any = None) -> None:
+def _check(cond: object, message: object = None) -> None:
     _check_with(RuntimeError, cond, message)
 
 
-def _check_with(error_type: Any, cond: Any, message: Any = None) -> None:
+def _check_with(error_type: type[Exception], cond: object, message: object = None) -> None:
     if not cond:
         raise error_type("Expected cond to be True" if message is None else message() if callable(message) else message)
 
 
-def _check_index(cond: Any, message: Any = None) -> None:
+def _check_index(cond: object, message: object = None) -> None:
     _check_with(IndexError, cond, message)
 
 
-def _check_value(cond: Any, message: Any = None) -> None:
+def _check_value(cond: object, message: object = None) -> None:
     _check_with(ValueError, cond, message)
 
 
-def _check_type(cond: Any, message: Any = None) -> None:
+def _check_type(cond: object, message: object = None) -> None:
     _check_with(TypeError, cond, message)
 
 
-def _check_not_implemented(cond: Any, message: Any = None) -> None:
+def _check_not_implemented(cond: object, message: object = None) -> None:
     _check_with(NotImplementedError, cond, message)
 
 

@@ -17,11 +17,15 @@ __all__ += ["register_kernel", "triton_op", "wrap_triton"]
 class CustomOpDef:
     """An operator of a program: what it computes on each kind of device, and its gradient."""
 
-    def __init__(self, name: str, fn: Any = None, device_types: Any = None) -> None:
-        self.name, self.kernels = name, {None: fn}
-        self.backward: Any = None
+    def __init__(
+        self, name: str, fn: Callable[..., Any] | None = None, device_types: str | Sequence[str] | None = None
+    ) -> None:
+        self.name = name
+        self.kernels: dict[str | None, Any] = {None: fn}
+        self.backward: Callable[..., Any] | None = None
         self.setup: Any = None
-        functools.update_wrapper(self, fn or CustomOpDef)
+        if fn is not None:
+            functools.update_wrapper(self, fn)
         for kind in _kinds(device_types):
             self.register_kernel(kind, fn)
         namespace, _, short = name.rpartition("::")
@@ -56,6 +60,7 @@ class CustomOpDef:
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
+                assert operator.backward is not None
                 return operator.backward(ctx, *grads)
 
         Recorded.__name__ = f"GeneratedBackwardFor_{self.name.replace('::', '_')}_default"
@@ -66,27 +71,31 @@ class CustomOpDef:
         """The operator; it has one overload."""
         return self
 
-    def register_kernel(self, device_types: Any, func: Any = None, /) -> Any:
+    def register_kernel(
+        self, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /
+    ) -> Any:
         """What it computes on one kind of device, or on several; a decorator without the function."""
         return _kept(func, lambda fn: self.kernels.update(dict.fromkeys(_kinds(device_types), fn)))
 
-    def register_fake(self, fn: Any = None, /) -> Any:
+    def register_fake(self, fn: Callable[..., Any] | None = None, /) -> Any:
         """Not needed: nothing is traced."""
         return _kept(fn, lambda fn: None)
 
     register_vmap = register_fake
 
-    def register_autograd(self, backward: Any, /, *, setup_context: Any = None) -> None:
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
         """The gradients of the inputs, `backward(ctx, *grads)`, and what `ctx` keeps of a call."""
         self.backward, self.setup = backward, setup_context
 
 
-def _kinds(device_types: Any) -> Sequence[str]:
+def _kinds(device_types: str | Sequence[str] | None) -> Sequence[str]:
     return (device_types,) if isinstance(device_types, str) else tuple(device_types or ())
 
 
-def _kept(fn: Any, keep: Callable[[Any], Any]) -> Any:
-    def decorated(fn: Any) -> Any:
+def _kept(fn: Callable[..., Any] | None, keep: Callable[[Any], Any]) -> Any:
+    def decorated(fn: Callable[..., Any]) -> Any:
         keep(fn)
         return fn
 
@@ -95,11 +104,11 @@ def _kept(fn: Any, keep: Callable[[Any], Any]) -> Any:
 
 def custom_op(
     name: str,
-    fn: Any = None,
+    fn: Callable[..., Any] | None = None,
     /,
     *,
     mutates_args: Any = (),
-    device_types: Any = None,
+    device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
     **_: Any,
 ) -> Any:
@@ -115,7 +124,7 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
     return triton_kernel
 
 
-def _found(op: Any) -> CustomOpDef:
+def _found(op: CustomOpDef | str) -> CustomOpDef:
     if isinstance(op, CustomOpDef):
         return op
     namespace, _, name = op.partition("::")
@@ -128,18 +137,20 @@ def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()
     _found(qualname.partition("(")[0])
 
 
-def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any:
+def impl(qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
     """What an operator computes on a kind of device, or on all: "default"."""
     kinds = [None if kind in ("default", "CompositeImplicitAutograd") else kind.lower() for kind in _kinds(types)]
     return _kept(func, lambda fn: _found(qualname).kernels.update(dict.fromkeys(kinds, fn)))
 
 
-def register_kernel(op: Any, device_types: Any, func: Any = None, /, **_: Any) -> Any:
+def register_kernel(
+    op: CustomOpDef | str, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, **_: Any
+) -> Any:
     """What an operator computes on a kind of device."""
     return _found(op).register_kernel(device_types, func)
 
 
-def register_fake(op: Any, func: Any = None, /, **_: Any) -> Any:
+def register_fake(op: CustomOpDef | str, func: Callable[..., Any] | None = None, /, **_: Any) -> Any:
     """Not needed: nothing is traced."""
     return _kept(func, lambda fn: None)
 
@@ -147,14 +158,21 @@ def register_fake(op: Any, func: Any = None, /, **_: Any) -> Any:
 impl_abstract = register_vmap = register_fake
 
 
-def register_autograd(op: Any, backward: Any, /, *, setup_context: Any = None, lib: Any = None) -> None:
+def register_autograd(
+    op: CustomOpDef | str,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Any = None,
+) -> None:
     """The gradient of an operator."""
     _found(op).register_autograd(backward, setup_context=setup_context)
 
 
-def opcheck(op: Any, args: Any, kwargs: Any = None, **_: Any) -> dict[str, str]:
+def opcheck(op: CustomOpDef | str, args: Any, kwargs: Any = None, **_: Any) -> dict[str, str]:
     """Call the operator."""
-    op(*args, **(kwargs or {}))
+    _found(op)(*args, **(kwargs or {}))
     return {}
 
 
@@ -170,6 +188,6 @@ class Library:
         define(f"{self.ns}::{name}")
         return name
 
-    def impl(self, op_name: str, fn: Any, dispatch_key: str = "", **_: Any) -> None:
+    def impl(self, op_name: str, fn: Callable[..., Any], dispatch_key: str = "", **_: Any) -> None:
         """What an operator computes."""
         impl(f"{self.ns}::{op_name.rpartition('::')[2]}", dispatch_key or self.dispatch_key or "default", fn)

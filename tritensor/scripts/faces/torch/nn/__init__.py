@@ -1,1 +1,1 @@
-"""torch.nn."""
+"""torch.nn: what libraries import of its modules."""

@@ -1,1 +1,1 @@
-"""torch.utils."""
+"""torch.utils: private modules that libraries use."""

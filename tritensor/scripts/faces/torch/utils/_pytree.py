@@ -151,15 +151,15 @@ def _is_namedtuple(value: Any) -> bool:
 _is_namedtuple_instance = _is_namedtuple
 
 
-def _get_node_type(tree: Any) -> Any:
+def _get_node_type(tree: PyTree) -> Any:
     return namedtuple if _is_namedtuple(tree) else type(tree)
 
 
-def _is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def _is_leaf(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     return _kind(tree, is_leaf) is None
 
 
-def _kind(tree: Any, is_leaf: Callable[[Any], bool] | None) -> Any:
+def _kind(tree: PyTree, is_leaf: Callable[[Any], bool] | None) -> Any:
     """The registered class of a node; None for a leaf."""
     if is_leaf is not None and is_leaf(tree):
         return None
@@ -169,7 +169,12 @@ def _kind(tree: Any, is_leaf: Callable[[Any], bool] | None) -> Any:
     return namedtuple if _is_namedtuple(tree) else None
 
 
-def _walk(tree: Any, is_leaf: Any, path: tuple[Any, ...], leaves: list[tuple[tuple[Any, ...], Any]]) -> TreeSpec:
+def _walk(
+    tree: PyTree,
+    is_leaf: Callable[[Any], bool] | None,
+    path: tuple[Any, ...],
+    leaves: list[tuple[tuple[Any, ...], Any]],
+) -> TreeSpec:
     kind = _kind(tree, is_leaf)
     if kind is None:
         leaves.append((path, tree))
@@ -189,14 +194,16 @@ def _walk(tree: Any, is_leaf: Any, path: tuple[Any, ...], leaves: list[tuple[tup
     return TreeSpec(kind, context, [_walk(c, is_leaf, (*path, k), leaves) for k, c in zip(keys, children)])
 
 
-def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeSpec]:
+def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeSpec]:
     """The leaves, and the structure that `tree_unflatten` takes."""
     leaves: list[tuple[tuple[Any, ...], Any]] = []
     spec = _walk(tree, is_leaf, (), leaves)
     return [leaf for _, leaf in leaves], spec
 
 
-def tree_flatten_with_path(tree: Any, is_leaf: Any = None) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
+def tree_flatten_with_path(
+    tree: PyTree, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
     """The leaves, each with the path to it, and the structure."""
     leaves: list[tuple[tuple[Any, ...], Any]] = []
     spec = _walk(tree, is_leaf, (), leaves)
@@ -225,29 +232,29 @@ def _made(leaves: Iterator[Any], spec: TreeSpec) -> Any:
     return SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
 
 
-def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
+def tree_iter(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
     """The leaves, one after the other."""
     return iter(tree_flatten(tree, is_leaf)[0])
 
 
-def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves."""
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+def tree_structure(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
     """The structure without the leaves."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(func: Any, tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map(func: Callable[..., Any], tree: PyTree, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """The tree with what a function makes of each leaf, and of the parts of other trees that stand in its place."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves, *[_like(spec, rest) for rest in rests]]
     return tree_unflatten([func(*each) for each in zip(*columns, strict=True)], spec)
 
 
-def _like(spec: TreeSpec, tree: Any) -> list[Any]:
+def _like(spec: TreeSpec, tree: PyTree) -> list[Any]:
     """What stands in a tree where a structure has leaves."""
     if spec.type is None:
         return [tree]
@@ -260,13 +267,15 @@ def _like(spec: TreeSpec, tree: Any) -> list[Any]:
     return [leaf for child, part in zip(spec.children_specs, children) for leaf in _like(child, part)]
 
 
-def tree_map_(func: Any, tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """Call a function of each leaf; returns the tree itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
-def tree_map_with_path(func: Any, tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map_with_path(
+    func: Callable[..., Any], tree: PyTree, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
     """As `tree_map`, of a function that takes the path to the leaf first."""
     leaves, spec = tree_flatten_with_path(tree, is_leaf)
     columns = [_like(spec, rest) for rest in rests]
@@ -287,16 +296,18 @@ def map_only(type_or_types_or_pred: Any, /) -> Callable[[Any], Any]:
     return lambda func: lambda leaf: func(leaf) if fits(leaf) else leaf
 
 
-def tree_map_only(type_or_types_or_pred: Any, /, func: Any, tree: Any, is_leaf: Any = None) -> Any:
+def tree_map_only(
+    type_or_types_or_pred: Any, /, func: Callable[..., Any], tree: PyTree, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
     """As `tree_map`, for leaves of a type, or for which a predicate is true; others stay."""
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
-def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """True if a predicate is true for all leaves."""
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """True if a predicate is true for a leaf."""
     return any(map(pred, tree_iter(tree, is_leaf)))

@@ -1,1 +1,1 @@
-"""torch.nn.modules."""
+"""torch.nn.modules: private names that layers of other libraries use."""

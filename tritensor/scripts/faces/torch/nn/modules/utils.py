@@ -33,7 +33,7 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     """Takes a prefix, such as "module." of DistributedDataParallel, from the names of a state dict, in place."""
     for key in [key for key in state_dict if key.startswith(prefix)]:
         state_dict[key[len(prefix) :]] = state_dict.pop(key)
-    metadata = getattr(state_dict, "_metadata", None)
+    metadata: Any = getattr(state_dict, "_metadata", None)
     for key in list(metadata or ()):
         if key in ("", prefix.replace(".", "")) or key.startswith(prefix):
             value = metadata.pop(key)
