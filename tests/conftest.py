@@ -21,10 +21,10 @@ from tritensor.pytest_plugin import parse_devices
 from tritensor.runtime import replay
 
 from .needs import HAS_TRITON
-from .selection import LeftOut, pytest_ignore_collect, pytest_pycollect_makeitem
+from .selection import LeftOut, pytest_collect_file, pytest_ignore_collect, pytest_pycollect_makeitem
 from .times import Times
 
-__all__ = ["pytest_ignore_collect", "pytest_pycollect_makeitem"]  # hooks
+__all__ = ["pytest_collect_file", "pytest_ignore_collect", "pytest_pycollect_makeitem"]  # hooks
 
 # What these assert for several files is told with its values, as an assertion of a test is.
 pytest.register_assert_rewrite(

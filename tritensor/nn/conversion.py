@@ -90,18 +90,16 @@ def convert(root: Any, change: Change, recurse: bool = True) -> None:
 
 def _parted(root: Any) -> tuple[list[Any], list[Any]]:
     """The modules of a tree, and those of them that convert themselves and what is below: classes with an `_apply`."""
-    modules: dict[Any, None] = {}
+    modules: dict[Any, None] = {root: None}
     apart: dict[Any, None] = {}
-
-    def walk(module: Any) -> None:
-        modules[module] = None
-        for child in module.children():
+    left = [root]
+    while left:
+        for child in left.pop().children():
             if _overrides(child):
                 apart[child] = None
             elif child not in modules:
-                walk(child)
-
-    walk(root)
+                modules[child] = None
+                left.append(child)
     return list(modules), [each for each in apart if each not in modules]
 
 

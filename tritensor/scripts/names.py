@@ -82,7 +82,7 @@ def modules_for(name: str) -> tuple[ModuleType, ...]:
     """The modules here in which the names of PyTorch's module are looked up, in this order; none if it has no such.
 
     >>> [module.__name__ for module in modules_for("torch.nn.modules.conv")]
-    ['tritensor.nn']
+    ['tritensor.nn', 'tritensor.nn.convolution']
     """
     found = {}
     whole = _own(_WHOLE.get(name, name))

@@ -30,7 +30,7 @@ class CustomOpDef:
             self.register_kernel(kind, fn)
         namespace, _, short = name.rpartition("::")
         if namespace:
-            setattr(getattr(ops, namespace), short, self)
+            setattr(ops.namespace(namespace), short, self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute it, and record it if it has a gradient."""
@@ -128,7 +128,7 @@ def _found(op: CustomOpDef | str) -> CustomOpDef:
     if isinstance(op, CustomOpDef):
         return op
     namespace, _, name = op.partition("::")
-    found = getattr(getattr(ops, namespace), name.partition(".")[0], None)
+    found = getattr(ops.namespace(namespace), name.partition(".")[0], None)
     return found if isinstance(found, CustomOpDef) else CustomOpDef(op.partition(".")[0])
 
 

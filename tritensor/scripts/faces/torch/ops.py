@@ -17,7 +17,7 @@ class Namespace:
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__") or name in ("aten", "prim", "prims", "torchvision"):
-        raise AttributeError(name)
-    return globals().setdefault(name, Namespace(name))
+def namespace(name: str) -> Namespace:
+    """The namespace of a name, which is made when its first operator is defined."""
+    made: Namespace = globals().setdefault(name, Namespace(name))
+    return made
