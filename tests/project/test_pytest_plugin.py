@@ -8,10 +8,13 @@ import importlib.util
 import pytest
 
 from tritensor import drivers, pytest_plugin, settings
+from tritensor.ground import index
 
 from ..needs import needs_triton
 
 pytest_plugins = ["pytester"]
+# A run within this process forgets the modules that it imports, and names cannot be declared a second time.
+index.everything()
 
 # Where the package is installed, pytest finds the plugin by itself and would refuse to load it twice.
 _INSTALLED = any(entry.name == "tritensor" for entry in importlib.metadata.entry_points(group="pytest11"))
