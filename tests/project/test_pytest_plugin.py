@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 
@@ -10,11 +11,15 @@ import pytest
 from tritensor import drivers, pytest_plugin, settings
 from tritensor.ground import index
 
-from ..needs import needs_triton
+from ..needs import HAS_TRITON, needs_triton
 
 pytest_plugins = ["pytester"]
-# A run within this process forgets the modules that it imports, and names cannot be declared a second time.
+# A run within this process forgets the modules that it imports: names cannot be declared a second time, and Triton's
+# own code ends the process when it is loaded a second time.
 index.everything()
+if HAS_TRITON:
+    importlib.import_module("triton.compiler")
+    importlib.import_module("tritensor.runtime.compiler")
 
 # Where the package is installed, pytest finds the plugin by itself and would refuse to load it twice.
 _INSTALLED = any(entry.name == "tritensor" for entry in importlib.metadata.entry_points(group="pytest11"))
