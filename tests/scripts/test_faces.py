@@ -14,13 +14,13 @@ import tritensor as torch
 from tritensor.scripts import names
 from tritensor.scripts.faces import torch as face
 from tritensor.scripts.faces.torch import _C, autograd, fx, jit, library, ops, profiler, serialization
-from tritensor.scripts.faces.torch.backends import mkldnn
 from tritensor.scripts.faces.torch.nn.modules import utils
 from tritensor.scripts.faces.torch.utils import _pytree as pytree
 
 from .test_run import Program, program, run
 
 __all__ = ["program"]
+LIBRARIES = [f"torch.backends.{name}" for name in ("mkl", "mkldnn", "openmp")]
 
 
 def test_missing_names_may_be_named(program: Program) -> None:
@@ -144,7 +144,8 @@ def test_checks() -> None:
 
 
 def test_what_is_switched_off() -> None:
-    assert fx.wrap(abs) is abs and not profiler.kineto_available() and not mkldnn.is_available()
+    assert fx.wrap(abs) is abs and not profiler.kineto_available()
+    assert [each.is_available() for each in map(names.facade, LIBRARIES)] == [False] * 3
     assert not _C._are_functorch_transforms_active() and _C._get_tracing_state() is None and not _C._is_tracing()
     assert _C._get_privateuse1_backend_name() == "privateuseone"
     assert _C._log_api_usage_once("x") is None and _C._jit_set_profiling_mode(True) is None

@@ -109,10 +109,10 @@ def layer_norm(
     Raises:
         ShapeError: the shapes do not fit. DtypeError: dtypes that do not fit together, or are not floating.
     """
-    shape, _ = _checked_norm(input, normalized_shape, weight, bias)
+    shape = _checked_norm(input, normalized_shape, weight, bias)
     if len(shape) == 1 and (found := quick_layer_norm(input, weight, bias, float(eps))) is not None:
         return found
-    return _with_moments(input, normalized_shape, weight, bias, eps)[0]
+    return _with_moments(input, shape, weight, bias, eps)[0]
 
 
 @public(functional=False, autocast={"cuda": "float32"})
@@ -128,29 +128,26 @@ def native_layer_norm(
     Raises:
         ShapeError, DtypeError: as for `layer_norm`.
     """
-    out, *moments = _with_moments(input, normalized_shape, weight, bias, eps)
+    out, *moments = _with_moments(input, _checked_norm(input, normalized_shape, weight, bias), weight, bias, eps)
     kind, count = (input if weight is None else weight).dtype, len(normalized_shape)
     shape = (*input.shape[: input.ndim - count], *(1,) * count)
     mean, rstd = (each.detach().to(kind).reshape(shape) for each in moments)
     return out, mean, rstd
 
 
-def _checked_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The normalised shape and the input's, which fit together."""
+def _checked_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None) -> tuple[int, ...]:
+    """The normalised shape, which fits the input's and the parameters'."""
     check_tensor("layer_norm", "input", 1, input)
-    shape, input_shape = _normalized_shape("layer_norm", normalized_shape), tuple(input._data.shape)
-    _check_normalized(shape, input_shape, weight=weight, bias=bias)
-    return shape, input_shape
+    shape = _normalized_shape("layer_norm", normalized_shape)
+    _check_normalized(shape, tuple(input._data.shape), weight=weight, bias=bias)
+    return shape
 
 
 def _with_moments(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+    input: Tensor, shape: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The results of layer normalisation, with the mean and 1 over the deviation of each row."""
-    shape, input_shape = _checked_norm(input, normalized_shape, weight, bias)
-    width = prod(shape)
+    input_shape, width = tuple(input._data.shape), prod(shape)
     if len(shape) > 1:
         weight, bias = (each if each is None else each.reshape(width) for each in (weight, bias))
     flat = len(input_shape) == 2 and len(shape) == 1

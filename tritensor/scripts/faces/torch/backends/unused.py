@@ -1,4 +1,4 @@
-"""torch.backends.openmp, which computes nothing here."""
+"""A library of the processor, such as torch.backends.mkldnn, which computes nothing here: see `names._WITHIN`."""
 
 from __future__ import annotations
 
