@@ -424,5 +424,5 @@ class DenseNet(nn.Module):
 
 
 def densenet121(*, weights: None = None, progress: bool = True, **kwargs: Any) -> DenseNet:
-    """DenseNet-121, with the keywords of `DenseNet`; 7,978,856 parameters of 1000 classes. For errors see `resnet18`."""
+    """DenseNet-121, with the keywords of `DenseNet`; 7,978,856 parameters. For errors see `resnet18`."""
     return _made("densenet121", weights, DenseNet, **kwargs)
