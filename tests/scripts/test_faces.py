@@ -13,7 +13,7 @@ import pytest
 import tritensor as torch
 from tritensor.scripts import names
 from tritensor.scripts.faces import torch as face
-from tritensor.scripts.faces.torch import _C, autograd, fx, jit, library, ops, profiler, serialization
+from tritensor.scripts.faces.torch import _C, autograd, fx, jit, library, ops, profiler
 from tritensor.scripts.faces.torch.nn.modules import utils
 from tritensor.scripts.faces.torch.utils import _pytree as pytree
 
@@ -168,11 +168,6 @@ def test_what_is_switched_off() -> None:
         assert not autograd.is_anomaly_enabled()
     with pytest.warns(UserWarning, match="anomaly detection is not there"), autograd.detect_anomaly():
         pass
-    serialization.add_safe_globals([int])
-    with serialization.safe_globals([str]):
-        assert serialization.get_safe_globals() == [int]
-    serialization.clear_safe_globals()
-    assert serialization.get_safe_globals() == []
     assert jit.isinstance([1], list[int]) and not jit.isinstance(1, str)
 
 

@@ -51,8 +51,8 @@ def find_global(module: str, name: str) -> Any:
     reason = next((text for start, text in REASONS.items() if full.startswith(start)), "")
     return Malformed(
         f"Weights only load failed. Unsupported global: GLOBAL {shown} was not an allowed global by default.",
-        "tritensor reads data only and never runs code that a file names",
-        remedy=reason or "save plain data, where the file was written: torch.save(model.state_dict(), path)",
+        "tritensor never runs code that a file names",
+        remedy=reason,
     )
 
 
