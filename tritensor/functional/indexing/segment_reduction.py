@@ -62,7 +62,7 @@ def segment_reduce(
     with no_grad():
         ends = given.to(dtypes.int64)
         if offsets is None:
-            if not unsafe and not given.is_cuda:
+            if not unsafe and not given._off_host:
                 _check_lengths(given, data.shape[axis])
             ends = cat([ends.new_zeros((*ends.shape[:-1], 1)), ends.cumsum(-1)], -1)
         size, count = data.shape[axis], ends.shape[-1] - 1
