@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor import nn
+from tritensor import nn, settings
 from tritensor.operators import Operator
+from tritensor.runtime import replay
 from tritensor.types import dtypes
 
 from ..declared.samples import dtypes_of, has_samples, samples
@@ -135,6 +136,27 @@ def test_beside_simulated_devices(make: Any) -> None:
                 moved.cuda()
 
 
+@pytest.mark.parametrize("setting", ["check", "debug"])
+def test_settings(setting: str) -> None:
+    with torch.device("meta"), getattr(settings, setting)(2 if setting == "debug" else True):
+        trained(Words, MODELS[Words], torch.optim.AdamW)
+
+
+def test_calls_that_are_repeated_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay.active, "on", True)
+    expected = trained(Pictures, MODELS[Pictures], torch.optim.AdamW)
+    with torch.device("meta"):
+        assert [trained(Pictures, MODELS[Pictures], torch.optim.AdamW) for _ in range(2)] == [expected] * 2
+
+
+def test_initialisers_draw_nothing() -> None:
+    before, x = torch.get_rng_state(), torch.empty(6, 4, device="meta")
+    for fill in (nn.init.trunc_normal_, nn.init.orthogonal_, nn.init.kaiming_normal_, nn.init.dirac_, nn.init.eye_):
+        assert fill(x if fill is not nn.init.dirac_ else x[..., None]).is_meta
+    assert nn.init.sparse_(x, 0.5) is x and nn.init.uniform_(x, generator=torch.Generator()) is x
+    assert before.equal(torch.get_rng_state())
+
+
 def test_no_memory() -> None:
     tracemalloc.start()
     with torch.device("meta"):
@@ -243,6 +265,10 @@ ALLOWED = {
     "factors": lambda t, x: tuple(each.contiguous() for each in t.linalg.svd(x.expand(2, 4, 3))),
     "solved": lambda t, x: t.linalg.inv(x.expand(3, 3)).contiguous(),
     "transformed": lambda t, x: t.fft.rfft(x),
+    "scattered": lambda t, x: x.masked_scatter(x > 0, x),
+    "repeated": lambda t, x: x.repeat_interleave(t.ones(3, dtype=t.int64, device="meta"), output_size=5),
+    "coordinates": lambda t, x: t.nonzero_static(x, size=4).flatten(),
+    "exponential": lambda t, x: t.matrix_exp(x.expand(3, 3)).contiguous(),
     "sorted": lambda t, x: x.sort(),
 }
 DATA_DEPENDENT = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..functional.creation.likeness import empty_like
 from ..ground.arguments import check_flag
@@ -63,6 +63,12 @@ class Module(ModuleTree):
     # `_load_from_state_dict`.
     _version = 1
     call_super_init = False
+
+    if TYPE_CHECKING:  # type checkers know no other form
+
+        def __setattr__(self, name: str, value: object) -> None: ...
+    else:
+        __setattr__ = ModuleTree._set_attribute
 
     _backward_pre_hooks: OrderedDict[int, Any]
     _backward_hooks: OrderedDict[int, Any]

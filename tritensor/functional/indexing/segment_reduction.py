@@ -113,5 +113,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """
     if size < 0:
         raise ShapeError("nonzero_static: 'size' must be an non-negative integer")
+    if input.is_meta:
+        return input.new_empty((size, input.ndim), dtype=dtypes.int64)
     found = input.nonzero()[:size]
     return cat([found, found.new_full((size - len(found), input.ndim), fill_value)])

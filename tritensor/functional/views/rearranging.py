@@ -206,6 +206,8 @@ def repeat_interleave(
         return spread.clone(memory_format=contiguous_format).reshape(
             *shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]
         )
+    if repeats.is_meta and output_size is not None:
+        return index_select(input, dim, repeats.new_empty(output_size))
     positions = wrap(_origins(repeats, input._data.shape[dim] if input.ndim else 1))
     return index_select(input, dim, positions.to(input.device))
 

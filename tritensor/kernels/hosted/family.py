@@ -91,9 +91,9 @@ def _alike(value: Any) -> Any:
     """For a meta tensor's array one of the host that every reference accepts: of identities, in the memory of one."""
     if not isinstance(value, DeviceArray):
         return value
-    return np.broadcast_to(
-        np.eye(*value.shape[-2:], dtype=value.dtype) if value.ndim > 1 else np.ones((), value.dtype), value.shape
-    )
+    matrices = value.ndim > 1 and value.dtype.kind in "fc"
+    one = np.eye(*value.shape[-2:], dtype=value.dtype) if matrices else np.ones((), value.dtype)
+    return np.broadcast_to(one, value.shape)
 
 
 def hosted(
