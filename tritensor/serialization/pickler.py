@@ -390,8 +390,19 @@ class Pickler:
         yield from ()
 
     def _view(self, saved: SavedTensor) -> None:
-        """`_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)`, or `_v3` with the dtype."""
+        """`_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)`, or `_v3` with the dtype.
+
+        Of a meta tensor, which has no storage, `_rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)`.
+        """
         name = saved.dtype.name
+        if saved.storage.location == "meta":
+            self._global("torch._utils._rebuild_meta_tensor_no_storage")
+            self._out += b"("
+            self._global(f"torch.{name}")
+            self._ints(saved.size)
+            self._ints(saved.stride)
+            self._out += b"\x88tR" if saved.requires_grad and not saved.is_parameter else b"\x89tR"
+            return
         typed = name in STORAGE_CLASSES and saved.storage.nbytes % saved.dtype.itemsize == 0
         known = self._keys.get(saved.storage.key)
         if known is None:

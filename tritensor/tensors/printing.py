@@ -140,8 +140,12 @@ def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
     if isinstance(tensor._data, Batched):
         text = format_tensor(leaves.wrap(tensor._data.array)).replace("\n", "\n    ")
         return f"{tensor._data!r}, value=\n    {text}\n)"
+    if tensor.is_meta:
+        suffixes = [f"device='{tensor.device}'", f"size={tuple(tensor.shape)}"]
+        suffixes += [f"dtype={tensor.dtype!r}"] if tensor.dtype is not dtypes.get_default_dtype() else []
+        return _with_suffixes(prefix + "...", suffixes + history_of(tensor), len(prefix)) + ")"
     shown = tensor.detach()
-    if tensor.is_cuda and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
+    if tensor._off_host and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
         shown = shown[tuple([slice(1) if step == 0 else slice(None) for step in shown.stride()])]
     array = np.broadcast_to(shown._to_host(), tensor.shape)
     dtype = tensor.dtype
@@ -151,7 +155,7 @@ def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
     if array.dtype == dtypes.bfloat16.numpy:
         array = array.astype(np.float32)
     suffixes = []
-    if tensor.is_cuda:
+    if tensor._off_host:
         suffixes.append(f"device='{tensor.device}'")
     if array.size == 0:
         text = "[]"

@@ -362,7 +362,7 @@ def pin_memory(self: Tensor, device: Device = None) -> Tensor:
     Raises:
         DeviceError: the tensor is not on the CPU.
     """
-    if self.is_cuda:
+    if self._off_host:
         raise DtypeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
     if active() is None or self._pinned:
         return self
@@ -405,7 +405,7 @@ def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memo
         ValueError: no such name. ArgumentError: neither a dtype nor a name.
     """
     if dtype is None:
-        return f"torch.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}Tensor"
+        return f"torch.{f'{self.device.type}.' if self._off_host else ''}{self.dtype.legacy}Tensor"
     place, kind = (None, dtype) if isinstance(dtype, dtypes.dtype) else _of_type_name(dtype)
     return to(self, place, kind, non_blocking, memory_format=memory_format)
 
