@@ -53,7 +53,7 @@ def test_a_model_and_its_optimizer() -> None:
     assert dcp.set_model_state_dict(other, {}, options=dcp.StateDictOptions(strict=False))[0][0] == "module.0.weight"
     model.module[0].weight.requires_grad_(False)
     assert "0.weight" not in dcp.get_model_state_dict(model, options=dcp.StateDictOptions(ignore_frozen_params=True))
-    with pytest.raises(CheckpointError, match="no group with 0.weight"):
+    with pytest.raises(CheckpointError, match=r"no group with 0\.weight"):
         dcp.set_optimizer_state_dict(other, fresh, {"state": {}, "param_groups": []})
 
 
