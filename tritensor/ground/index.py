@@ -18,6 +18,7 @@ _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FILE = os.path.join(_FOLDER, "ground", "names.txt")
 # What declares names beside the modules that every import needs
 _DECLARING = ["functional", "kernels.elementwise", "kernels.reduction", "linalg", "host.threads", "tensors.printing"]
+_DECLARING += ["accelerator"]
 
 _where: dict[str, dict[str, str]] = {}  # the module of each name, by the kind of name
 _left: list[str] = []  # modules that declare names and may not have been imported yet
