@@ -221,6 +221,9 @@ class _Index(Indexing):
         first = dims[0] if together else 0  # where the places' dimensions are
         if not batch.whole[1] and not value and together:
             return batch(x, positions, dims=tuple([dim + 1 for dim in dims]))
+        if not batch.whole[0] and not value:
+            (found,) = batch(x, positions.movedim(0, 1))
+            return (found.movedim(first, 0),)
         positions = batch.all_of(1).movedim(0, 1)
         number = _numbers(positions, batch.size).reshape(1, batch.size, *(1,) * places).expand(1, *positions.shape[1:])
         positions = _cat(number, positions)
@@ -400,6 +403,7 @@ scatter = Gather("scatter", _scatter, "index")
 for _operator in (index, index_put, gather, scatter):
     _operator.on_pairs = True  # copies and sums of parts
 index.linear = gather.linear = "first"
+index.sums_samples = True
 index_put.linear = scatter.linear = "written"
 
 
