@@ -165,7 +165,8 @@ class BlockMask:
         """
         size = _pair(BLOCK_SIZE)
         if seq_lengths is None:
-            seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
+            rows, columns = (1, *kv_indices.shape)[-2:]
+            seq_lengths = (rows * size[0], columns * size[1])
         blocks = (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices)
         made = cls(seq_lengths, *blocks, BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)
         if compute_q_blocks:

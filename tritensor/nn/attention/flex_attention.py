@@ -271,16 +271,20 @@ def _computed(
     needs = recording.enabled and (score_mod is not None or any(x._needs for x in operands))
     fused = score_mod is None and not wanted.max_scores and not (wanted.lse and needs) and fits_kernels(*operands)
     q, k, v = operands
-    one, diagonal = np.zeros((1, 1, 1, 1), np.int64), None
-    whole = (q, k, v, None, (q.shape[2], k.shape[2]), [one[0], one, one[0] + 1, one])
+    if not min(*q.shape[:3], k.shape[2]):
+        none = q.new_full(q.shape[:3], -math.inf, dtype=float32)
+        return q.new_zeros((*q.shape[:3], v.shape[3])), *[none if each else None for each in wanted]  # type: ignore
+    diagonal = None
     if mask is not None:
         size = (min(mask.BLOCK_SIZE[0], q.shape[2]), min(mask.BLOCK_SIZE[1], k.shape[2]))
         blocks = _Blocks(q, k, v, mask, size, mask.on_host())
         diagonal = 0 if fused and blocks.is_causal() else None
     if mask is None or diagonal is not None:
-        blocks = _Blocks(*whole)
+        rows = q.shape[2] if fused else min(q.shape[2], _DEFAULT_SPARSE_BLOCK_SIZE)
+        ones = np.ones((1, 1, -(-q.shape[2] // rows)), np.int64)
+        blocks = _Blocks(q, k, v, None, (rows, k.shape[2]), [ones - 1, ones[..., None] - 1, ones, ones[..., None] - 1])
     parts, order = [], []
-    for rows, columns, some in blocks.alike(not (needs or fused)):
+    for rows, columns, some in blocks.alike(not fused):
         order.append(rows)
         queries = blocks.picked(blocks.q, rows)
         if not columns.size:
@@ -292,6 +296,7 @@ def _computed(
         keys, values = (blocks.gathered(x, rows, columns) for x in (blocks.k, blocks.v))
         if fused:
             out, logs = attention(queries, keys, values, kept, scale=scale, diagonal=diagonal)
+            logs = logs.masked_fill(logs == math.inf, -math.inf) if wanted.lse else logs
             parts.append((out, logs, logs))
             continue
         wide = queries.dtype if queries.dtype.itemsize == 8 else float32
