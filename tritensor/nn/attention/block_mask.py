@@ -114,7 +114,7 @@ class BlockMask:
     q_indices: Tensor | None
     full_q_num_blocks: Tensor | None
     full_q_indices: Tensor | None
-    _TENSOR_ATTRS = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
+    _TENSOR_ATTRS: tuple[str, ...] = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
     _TENSOR_ATTRS += ("q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices")
 
     def __init__(
@@ -204,7 +204,7 @@ class BlockMask:
 
     def _mapped(self, change: Callable[[Tensor], Tensor], seq_lengths: tuple[int, int], mask_mod: Mask) -> BlockMask:
         tensors = [getattr(self, name) for name in self._TENSOR_ATTRS]
-        found = [each if each is None else change(each) for each in tensors]
+        found: list[Any] = [each if each is None else change(each) for each in tensors]
         return BlockMask(seq_lengths, *found, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=mask_mod)
 
     def __getitem__(self, index: Any) -> BlockMask:
@@ -263,7 +263,7 @@ class BlockMask:
         dense = self.to_dense().cpu().numpy()
         sizes = dense.shape[-2:] if grid_size == -1 else _pair(grid_size)
         down, across = (max(1, -(-count // most)) for count, most in zip(dense.shape[-2:], sizes))
-        drawn = []
+        drawn: list[str] = []
         for position in product(*map(range, dense.shape[:-2])):
             if len(drawn) == limit:
                 drawn += ["...", "To print out more, set BlockMask.to_string(limit=N)"]

@@ -175,7 +175,7 @@ class _Blocks:
         self.of = np.unravel_index(np.arange(math.prod(own)), own)  # batch, head and row of each row of blocks
         share, columns = self.heads // few, -(-self.keys // size[1])
         self.base = (self.of[0] * (few if own[1] > 1 else 1) + self.of[1] // share) * columns
-        self.blocks = [x if x is None else x.reshape(len(self.base), *x.shape[3:]) for x in blocks]
+        self.blocks: list[Any] = [x if x is None else x.reshape(len(self.base), *x.shape[3:]) for x in blocks]
 
     def _laid_out(self, x: Tensor, size: int, group: int) -> Tensor:
         """An operand in blocks."""
@@ -273,16 +273,16 @@ def _computed(
     q, k, v = operands
     if not min(*q.shape[:3], k.shape[2]):
         none = q.new_full(q.shape[:3], -math.inf, dtype=float32)
-        return q.new_zeros((*q.shape[:3], v.shape[3])), *[none if each else None for each in wanted]  # type: ignore
+        return q.new_zeros((*q.shape[:3], v.shape[3])), *[none if each else None for each in wanted]
     diagonal = None
     if mask is not None:
         size = (min(mask.BLOCK_SIZE[0], q.shape[2]), min(mask.BLOCK_SIZE[1], k.shape[2]))
         blocks = _Blocks(q, k, v, mask, size, mask.on_host())
         diagonal = 0 if fused and blocks.is_causal() else None
     if mask is None or diagonal is not None:
-        rows = q.shape[2] if fused else min(q.shape[2], _DEFAULT_SPARSE_BLOCK_SIZE)
-        ones = np.ones((1, 1, -(-q.shape[2] // rows)), np.int64)
-        blocks = _Blocks(q, k, v, None, (rows, k.shape[2]), [ones - 1, ones[..., None] - 1, ones, ones[..., None] - 1])
+        high = q.shape[2] if fused else min(q.shape[2], _DEFAULT_SPARSE_BLOCK_SIZE)
+        ones = np.ones((1, 1, -(-q.shape[2] // high)), np.int64)
+        blocks = _Blocks(q, k, v, None, (high, k.shape[2]), [ones - 1, ones[..., None] - 1, ones, ones[..., None] - 1])
     parts, order = [], []
     for rows, columns, some in blocks.alike(not fused):
         order.append(rows)
