@@ -24,9 +24,7 @@ def test_points_are_drawn_one_after_another():
         is tritensor.float64
     )
     assert engine.draw(30).equal(whole[10:]) and engine.num_generated == 40
-    with pytest.raises(
-        ValueError, match="The balance properties of Sobol' points require n to be a power of 2"
-    ):
+    with pytest.raises(ValueError, match="The balance properties of Sobol' points require n to be a power of 2"):
         engine.draw_base2(3)
     for count in (0, 21202):
         with pytest.raises(ValueError, match=r"Supported range of dimensionality for SobolEngine is \[1, 21201\]"):

@@ -23,6 +23,7 @@ from ...errors import BoundsError, DtypeError, ShapeError
 from ...memory.array import DeviceArray
 from ...memory.lifted import Batched
 from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.determinism import determinism
 from ...operators.lifting.batching import Batch, along_dim
 from ...operators.rules import ANY
 from ...runtime.call import Call
@@ -97,6 +98,8 @@ class Indexing(Operator):
         walk = self.walk(out, where, metadata)
         if added:
             fold_at(walk, out, value, metadata.get("reduce", "sum"), metadata.get("include_self", True))
+        elif determinism.mode and isinstance(value, DeviceArray):
+            fold_at(walk, out, value, "last", False)
         else:
             move(walk, out, value, into=True)
 

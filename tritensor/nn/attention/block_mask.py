@@ -200,12 +200,9 @@ class BlockMask:
 
     def to(self, device: object) -> BlockMask:
         """The mask with its tensors on a device."""
-        return self._mapped(lambda x: x.to(device), self.seq_lengths, self.mask_mod)
-
-    def _mapped(self, change: Callable[[Tensor], Tensor], seq_lengths: tuple[int, int], mask_mod: Mask) -> BlockMask:
-        tensors = [getattr(self, name) for name in self._TENSOR_ATTRS]
-        found: list[Any] = [each if each is None else change(each) for each in tensors]
-        return BlockMask(seq_lengths, *found, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=mask_mod)
+        tensors = {name: getattr(self, name) for name in self._TENSOR_ATTRS}
+        found = {name: x if x is None else x.to(device) for name, x in tensors.items()}
+        return BlockMask(self.seq_lengths, **found, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
 
     def __getitem__(self, index: Any) -> BlockMask:
         """The mask of some of the batch, heads and rows of blocks; its `mask_mod` has to be set anew."""
@@ -228,7 +225,9 @@ class BlockMask:
         return self._of(blocks, (new_q_len, new_kv_len), self.mask_mod)
 
     def _of(self, blocks: Sequence[Any], seq_lengths: tuple[int, int], mask_mod: Mask) -> BlockMask:
-        return BlockMask.from_kv_blocks(*blocks, self.BLOCK_SIZE, mask_mod, seq_lengths, self.q_indices is not None)
+        found = dict(zip(self._TENSOR_ATTRS, blocks))
+        found |= {"BLOCK_SIZE": self.BLOCK_SIZE, "compute_q_blocks": self.q_indices is not None}
+        return BlockMask.from_kv_blocks(**found, mask_mod=mask_mod, seq_lengths=seq_lengths)
 
     def _blocks(self) -> list[Any]:
         return [getattr(self, name) for name in self._TENSOR_ATTRS[:4]]
@@ -368,5 +367,6 @@ def create_block_mask(
         sums.append(mask.unflatten(-1, (-1, wide)).unflatten(-3, (-1, high)).sum((-3, -1)))
     kept = cat(sums, -2)
     whole = kept == high * wide if separate_full_blocks else kept < 0
-    full = _to_ordered(whole) if separate_full_blocks else (None, None)
-    return BlockMask.from_kv_blocks(*_to_ordered((kept > 0) & ~whole), *full, (high, wide), mask_mod, (Q_LEN, KV_LEN))
+    partial, full = _to_ordered((kept > 0) & ~whole), _to_ordered(whole) if separate_full_blocks else (None, None)
+    options: dict[str, Any] = {"BLOCK_SIZE": (high, wide), "mask_mod": mask_mod, "seq_lengths": (Q_LEN, KV_LEN)}
+    return BlockMask.from_kv_blocks(*partial, *full, **options)

@@ -271,9 +271,11 @@ def _computed(
     needs = recording.enabled and (score_mod is not None or any(x._needs for x in operands))
     fused = score_mod is None and not wanted.max_scores and not (wanted.lse and needs) and fits_kernels(*operands)
     q, k, v = operands
+    wide = q.dtype if q.dtype.itemsize == 8 else float32
     if not min(*q.shape[:3], k.shape[2]):
-        none = q.new_full(q.shape[:3], -math.inf, dtype=float32)
-        return q.new_zeros((*q.shape[:3], v.shape[3])), *[none if each else None for each in wanted]
+        none = q.new_full(q.shape[:3], -math.inf, dtype=wide)
+        lse, largest = (none if each else None for each in wanted)
+        return q.new_zeros((*q.shape[:3], v.shape[3])), lse, largest
     diagonal = None
     if mask is not None:
         size = (min(mask.BLOCK_SIZE[0], q.shape[2]), min(mask.BLOCK_SIZE[1], k.shape[2]))
@@ -288,7 +290,7 @@ def _computed(
         order.append(rows)
         queries = blocks.picked(blocks.q, rows)
         if not columns.size:
-            none = queries.new_full(queries.shape[:-1], -math.inf, dtype=float32)
+            none = queries.new_full(queries.shape[:-1], -math.inf, dtype=wide)
             parts.append((queries.new_zeros((*queries.shape[:-1], v.shape[-1])), none, none))
             continue
         indices = blocks.indices(rows, columns) if some or score_mod is not None else []
@@ -299,17 +301,18 @@ def _computed(
             logs = logs.masked_fill(logs == math.inf, -math.inf) if wanted.lse else logs
             parts.append((out, logs, logs))
             continue
-        wide = queries.dtype if queries.dtype.itemsize == 8 else float32
-        scores = (queries.to(wide).flatten(-3, -2) @ keys.squeeze(-3).to(wide).mT * scale).unflatten(
-            -2, (blocks.group, -1)
-        )
+        scores = queries.to(wide).flatten(-3, -2) @ keys.squeeze(-3).to(wide).mT * scale
+        scores = scores.unflatten(-2, (blocks.group, -1))
         names = f"{blocks.free}ngqk"
         if score_mod is not None:
             scores = evaluated(score_mod, names, (scores, names), *indices)
         parts.append(_weighted(scores if kept is None else where(kept, scores, -math.inf), values, q.dtype, wanted))
     back = np.argsort(np.concatenate(order))
-    found = [blocks.laid_back(blocks.picked(cat(each, len(blocks.free)), back)) for each in zip(*parts)]
-    return found[0], found[1] if wanted.lse else None, found[2] if wanted.max_scores else None
+    found: list[Any] = [None] * 3
+    for place, each in enumerate(zip(*parts)):
+        if (True, *wanted)[place]:
+            found[place] = blocks.laid_back(blocks.picked(cat(each, len(blocks.free)), back))
+    return found[0], found[1], found[2]
 
 
 def _weighted(scores: Tensor, values: Tensor, kind: Any, wanted: AuxRequest) -> tuple[Tensor, Tensor, Tensor]:
