@@ -39,6 +39,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     as the CPU does. New memory (`empty`, `resize_`) is filled as well, unless
     `tritensor.utils.deterministic.fill_uninitialized_memory` is False.
 
+    >>> import tritensor as torch
+    >>> torch.use_deterministic_algorithms(True)
+    >>> torch.empty(2)
+    tensor([nan, nan])
+    >>> torch.use_deterministic_algorithms(False)
+
     Args:
         warn_only: for PyTorch's sake: no operator lacks a deterministic way.
 

@@ -201,7 +201,7 @@ class BlockMask:
     def to(self, device: object) -> BlockMask:
         """The mask with its tensors on a device."""
         tensors = {name: getattr(self, name) for name in self._TENSOR_ATTRS}
-        found = {name: x if x is None else x.to(device) for name, x in tensors.items()}
+        found: dict[str, Any] = {name: x if x is None else x.to(device) for name, x in tensors.items()}
         return BlockMask(self.seq_lengths, **found, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
 
     def __getitem__(self, index: Any) -> BlockMask:
@@ -342,9 +342,8 @@ def create_block_mask(
     >>> import tritensor as torch
     >>> from tritensor.nn.attention.flex_attention import create_block_mask, flex_attention
     >>> mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 4, 4, "cpu", BLOCK_SIZE=2)
-    >>> mask.to_dense()
-    tensor([[[[1, 0],
-              [1, 1]]]], dtype=torch.int32)
+    >>> mask.to_dense().tolist()
+    [[[[1, 0], [1, 1]]]]
     >>> x = torch.eye(4).reshape(1, 1, 4, 4)
     >>> flex_attention(x, x, x, block_mask=mask)[0, 0, 1]
     tensor([0.3775, 0.6225, 0.0000, 0.0000])

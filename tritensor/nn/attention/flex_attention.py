@@ -47,14 +47,14 @@ _BACKENDS = ("AUTO", "TRITON", "FLASH", "TRITON_DECODE")
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` returns besides: the logarithms of the sums of exponentials, and the largest scores."""
+    """Asks `flex_attention` for more results: the logarithms of the sums of exponentials, and the largest scores."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was requested of `flex_attention` by an `AuxRequest`; None for the rest."""
+    """The results that an `AuxRequest` asked `flex_attention` for; None for the rest."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
