@@ -29,12 +29,9 @@ def _table(beyond: bool) -> tuple[np.ndarray, np.ndarray]:
     path = os.path.join(os.path.dirname(__file__), "sobol.npz")
     if beyond:
         found = importlib.util.find_spec("scipy")
+        words = "SobolEngine of more than 1111 dimensions reads their direction numbers from SciPy"
         if found is None or found.origin is None:
-            raise ShapeError(
-                "SobolEngine of more than 1111 dimensions reads their direction numbers from SciPy",
-                "SciPy is not installed",
-                remedy="pip install scipy",
-            )
+            raise ShapeError(words, "SciPy is not installed", remedy="pip install scipy")
         path = os.path.join(os.path.dirname(found.origin), "stats", "_sobol_direction_numbers.npz")
     with np.load(path) as file:
         return file["poly"].astype(np.int64), file["vinit"].astype(np.int64)
@@ -69,14 +66,13 @@ class SobolEngine:
         digits = self._digits()
         self.shift = from_numpy(np.zeros(dimension, np.int64))
         if scramble:
+            sizes, powers = (dimension, self.MAXBIT, self.MAXBIT), 1 << np.arange(self.MAXBIT)
             generator = None if seed is None else Generator().manual_seed(seed)
-            draw = {"dtype": dtypes.int64, "generator": generator}
-            powers = 1 << np.arange(self.MAXBIT)
-            self.shift = from_numpy(randint(2, (dimension, self.MAXBIT), **draw).numpy() @ powers)
-            lower = np.tril(randint(2, (dimension, self.MAXBIT, self.MAXBIT), **draw).numpy(), -1)
+            shift, lower = (randint(2, sizes[:n], generator=generator, device="cpu").numpy() for n in (2, 3))
+            self.shift = from_numpy(shift @ powers)
             # row p is the digit p of the results, the highest first; the diagonal keeps each digit
             bits = (digits[:, None, :] >> np.arange(self.MAXBIT - 1, -1, -1)[:, None] & 1).astype(np.float32)
-            mixed = (lower + np.eye(self.MAXBIT, dtype=np.int64)).astype(np.float32) @ bits % 2
+            mixed = (np.tril(lower, -1) + np.eye(self.MAXBIT, dtype=np.int64)).astype(np.float32) @ bits % 2
             digits = powers[::-1] @ mixed.astype(np.int64)
         self.sobolstate = from_numpy(digits)
         self.reset()

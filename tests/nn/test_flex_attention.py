@@ -10,7 +10,6 @@ import pytest
 
 import tritensor
 from tritensor.nn.attention import flex_attention as flex
-from tritensor.nn.attention.block_mask import AT_ONCE
 
 from ..needs import needs_triton
 
@@ -136,7 +135,6 @@ def test_a_gradient_goes_through_the_logarithms():
 
 
 def deprecated(*args, **options):
-    flex._deprecated.cache_clear()
     with pytest.warns(FutureWarning, match="return_lse is deprecated"):
         return flex.flex_attention(*args, return_lse=True, **options)
 
@@ -208,13 +206,17 @@ def test_scores_are_computed_a_few_at_a_time():
         return score
 
     def counted(function, order, *arguments, evaluated=flex.evaluated):
-        sizes.append(arguments[0][0].numel())
+        sizes.append(arguments[0][0].numel() * (arguments[0][1] == "nqk"))  # of scores, not of the mask
         return evaluated(function, order, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flex, "evaluated", counted)
         out = flex.flex_attention(x, x, x, note)
-    assert sum(sizes) == 4096**2 and max(sizes) == AT_ONCE
+        assert sum(sizes) == 4096**2 and max(sizes) == flex.SCORES
+        sizes.clear()
+        window = flex.create_block_mask(lambda b, h, q, k: (q >= k) & (q - k < 256), None, None, 4096, 4096, "cpu")
+        flex.flex_attention(x, x, x, note, window)
+        assert sum(sizes) == (1 + 2 + 30 * 3) * 128**2  # of 32 * 32 blocks
     tritensor.testing.assert_close(out, flex.flex_attention(x, x, x))
 
 
@@ -277,6 +279,18 @@ def test_bad_functions():
     sliced = flex.create_block_mask(flex.noop_mask, 1, 1, 4, 4, BLOCK_SIZE=2)[0]
     with pytest.raises(RuntimeError, match="Cannot use mask_mod from a sliced BlockMask"):
         flex.create_mask(sliced.mask_mod, 1, 1, 2, 2)
+
+
+def test_autocast_casts_the_operands_alone():
+    q, k, v, _ = operands(tritensor, dtype=np.float32, requires_grad=True)
+    score_mod = functions(tritensor, *tables(tritensor))["relative"][0]
+    for each in (None, score_mod):
+        with tritensor.autocast("cpu", dtype=tritensor.bfloat16):
+            out = flex.flex_attention(q, k, v, each)
+        wanted = flex.flex_attention(*[x.bfloat16() for x in (q, k, v)], each)
+        assert out.dtype is tritensor.bfloat16 and out.equal(wanted)
+        out.sum().backward()
+    assert q.grad.dtype is tritensor.float32
 
 
 def test_sizes_of_zero_and_halves():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -19,12 +20,11 @@ from ...functional.window.filling import pad
 from ...tensors import Tensor
 from ...types.dtypes import bool_, int32
 
-Mask = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-Score = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
-
+_mask_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+_score_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
-# So many scores are computed at a time, where no gradient needs them later.
-AT_ONCE = 1 << 22
+# So many scores are computed at a time.
+SCORES = 1 << 22
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
@@ -34,60 +34,76 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
 
 def sliced(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """The function of a mask that was sliced, which raises."""
-    raise ShapeError(
-        "Cannot use mask_mod from a sliced BlockMask",
-        "slicing does not tell the function where the slice begins",
-        remedy="set `mask_mod` of the slice to a function made from that of the whole BlockMask",
-    )
+    remedy = "set `mask_mod` of the slice to a function made from that of the whole BlockMask"
+    raise ShapeError("Cannot use mask_mod from a sliced BlockMask", remedy=remedy)
 
 
-def or_masks(*mask_mods: Mask) -> Mask:
-    """The mask that keeps what any of these keep.
+def _joined(masks: tuple[Any, ...], join: Callable[[Tensor, Tensor], Tensor], first: bool) -> _mask_mod_signature:
+    require(all(map(callable, masks)), ShapeError, "All inputs should be callable mask_mods: {}", masks)
 
-    Raises:
-        ShapeError: one is no function.
-    """
-    require(all(map(callable, mask_mods)), ShapeError, "All inputs should be callable mask_mods: {}", mask_mods)
-
-    def or_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        found = b.new_zeros((), dtype=bool_)
-        for mask in mask_mods:
-            found = found | mask(b, h, q_idx, kv_idx)
+    def joined(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        found = b.new_full((), first, dtype=bool_)
+        for mask in masks:
+            found = join(found, mask(b, h, q_idx, kv_idx))
         return found
 
-    return or_mask
+    return joined
 
 
-def and_masks(*mask_mods: Mask) -> Mask:
-    """The mask that keeps what all of these keep.
+def or_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
+    """The mask that keeps what any of these keep; ShapeError if one is no function."""
+    return _joined(mask_mods, lambda x, y: x | y, False)
+
+
+def and_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
+    """The mask that keeps what all of these keep; ShapeError if one is no function."""
+    return _joined(mask_mods, lambda x, y: x & y, True)
+
+
+def evaluated(function: Callable[..., Tensor], order: str, *arguments: tuple[Tensor, str]) -> Tensor:
+    """A function of scalars on all elements of its arguments, whose dimensions have names, in the order of these."""
+    for name in reversed(order):
+        function = vmap(function, in_dims=tuple([0 if name in dims else None for _, dims in arguments]))
+    return function(*[x for x, _ in arguments])
+
+
+def is_score(function: Callable[..., Any]) -> bool:
+    """True for a function of a score and four indices, False for one of four indices."""
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    count = sum(1 for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD))
+    require(count in (4, 5), AssertionError, "Expected 4 or 5 positional args, got {}", count)
+    return count == 5
+
+
+def create_mask(
+    mod_fn: _score_mod_signature | _mask_mod_signature,
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: object = None,
+) -> Tensor:
+    """The booleans, of (B, H, Q_LEN, KV_LEN), of a function of four indices, or of one that sets scores to -inf.
 
     Raises:
-        ShapeError: one is no function.
+        AssertionError: a function of other numbers of arguments.
     """
-    require(all(map(callable, mask_mods)), ShapeError, "All inputs should be callable mask_mods: {}", mask_mods)
-
-    def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        found = b.new_ones((), dtype=bool_)
-        for mask in mask_mods:
-            found = found & mask(b, h, q_idx, kv_idx)
-        return found
-
-    return and_mask
-
-
-# ---- masks of blocks ------------------------------------------------------------------------------------------------
+    sizes, device = (B or 1, H or 1, Q_LEN, KV_LEN), device or current_accelerator() or "cpu"
+    arguments = [(arange(size, device=device), name) for size, name in zip(sizes, "bhqk")]
+    if not is_score(mod_fn):
+        return evaluated(mod_fn, "bhqk", *arguments)
+    return evaluated(mod_fn, "bhqk", (zeros(sizes, device=device), "bhqk"), *arguments) != -math.inf
 
 
 def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
 
 
-def _to_dense(counts: Tensor, indices: Tensor, columns: int) -> Tensor:
-    valid = arange(indices.shape[-1], device=indices.device) < counts.unsqueeze(-1)
-    places = where(valid, indices.long(), columns)
-    return zeros((*places.shape[:-1], columns + 1), dtype=int32, device=indices.device).scatter(-1, places, 1)[
-        ..., :columns
-    ]
+def _to_dense(counts: Tensor, indices: Tensor) -> Tensor:
+    columns = indices.shape[-1]
+    places = where(arange(columns, device=indices.device) < counts.unsqueeze(-1), indices.long(), columns)
+    dense = zeros((*places.shape[:-1], columns + 1), dtype=int32, device=indices.device)
+    return dense.scatter(-1, places, 1)[..., :columns]
 
 
 def _to_ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,6 +111,7 @@ def _to_ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
     return dense.sum(-1).to(int32), dense.argsort(dim=-1, descending=True, stable=True).to(int32)
 
 
+@dataclass(eq=False, repr=False)
 class BlockMask:
     """The blocks of scores that attention computes: for each row of blocks, how many and in which columns.
 
@@ -108,39 +125,22 @@ class BlockMask:
     seq_lengths: tuple[int, int]
     kv_num_blocks: Tensor
     kv_indices: Tensor
-    full_kv_num_blocks: Tensor | None
-    full_kv_indices: Tensor | None
-    q_num_blocks: Tensor | None
-    q_indices: Tensor | None
-    full_q_num_blocks: Tensor | None
-    full_q_indices: Tensor | None
-    _TENSOR_ATTRS: tuple[str, ...] = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
-    _TENSOR_ATTRS += ("q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices")
+    full_kv_num_blocks: Tensor | None = None
+    full_kv_indices: Tensor | None = None
+    q_num_blocks: Tensor | None = None
+    q_indices: Tensor | None = None
+    full_q_num_blocks: Tensor | None = None
+    full_q_indices: Tensor | None = None
+    BLOCK_SIZE: tuple[int, int] = (_DEFAULT_SPARSE_BLOCK_SIZE, _DEFAULT_SPARSE_BLOCK_SIZE)
+    mask_mod: _mask_mod_signature = noop_mask
 
-    def __init__(
-        self,
-        seq_lengths: tuple[int, int],
-        kv_num_blocks: Tensor,
-        kv_indices: Tensor,
-        full_kv_num_blocks: Tensor | None = None,
-        full_kv_indices: Tensor | None = None,
-        q_num_blocks: Tensor | None = None,
-        q_indices: Tensor | None = None,
-        full_q_num_blocks: Tensor | None = None,
-        full_q_indices: Tensor | None = None,
-        BLOCK_SIZE: tuple[int, int] = (_DEFAULT_SPARSE_BLOCK_SIZE, _DEFAULT_SPARSE_BLOCK_SIZE),
-        mask_mod: Mask = noop_mask,
-    ) -> None:
-        require(kv_indices.ndim >= 2, ShapeError, "BlockMask must have at least 2 dimensions")
-        pairs = {"kv": (full_kv_num_blocks, full_kv_indices), "q": (full_q_num_blocks, full_q_indices)}
-        for name, (counts, indices) in pairs.items():
-            text = "full_{0}_num_blocks and full_{0}_indices must be both provided or omitted"
-            require((counts is None) == (indices is None), AssertionError, text, name)
-        self.seq_lengths, self.BLOCK_SIZE, self.mask_mod = seq_lengths, BLOCK_SIZE, mask_mod
-        tensors = (kv_num_blocks, kv_indices, *pairs["kv"], q_num_blocks, q_indices, *pairs["q"])
-        for name, tensor in zip(self._TENSOR_ATTRS, tensors):
-            setattr(self, name, tensor)
-        self._read: tuple[Any, Any] = ((), None)
+    def __post_init__(self) -> None:
+        require(self.kv_indices.ndim >= 2, ShapeError, "BlockMask must have at least 2 dimensions")
+        for name in ("full_kv", "full_q"):
+            one, other = (getattr(self, f"{name}_{each}") is None for each in ("num_blocks", "indices"))
+            text = "{0}_num_blocks and {0}_indices must be both provided or omitted"
+            require(one == other, AssertionError, text, name)
+        self._read: tuple[Any, Any] = (None, None)
 
     @classmethod
     def from_kv_blocks(
@@ -150,7 +150,7 @@ class BlockMask:
         full_kv_num_blocks: Tensor | None = None,
         full_kv_indices: Tensor | None = None,
         BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
-        mask_mod: Mask | None = None,
+        mask_mod: _mask_mod_signature | None = None,
         seq_lengths: tuple[int, int] | None = None,
         compute_q_blocks: bool = True,
     ) -> BlockMask:
@@ -163,18 +163,15 @@ class BlockMask:
 
         Raises: see `BlockMask`.
         """
-        size = _pair(BLOCK_SIZE)
-        if seq_lengths is None:
-            rows, columns = (1, *kv_indices.shape)[-2:]
-            seq_lengths = (rows * size[0], columns * size[1])
+        size, (rows, columns) = _pair(BLOCK_SIZE), (1, *kv_indices.shape)[-2:]
         blocks = (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices)
-        made = cls(seq_lengths, *blocks, BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)
+        made = cls(seq_lengths or (rows * size[0], columns * size[1]), *blocks, BLOCK_SIZE=size)
+        made.mask_mod = mask_mod or noop_mask
         if compute_q_blocks:
-            for name, counts, indices in (("", *blocks[:2]), ("full_", *blocks[2:])):
-                if counts is not None and indices is not None:
-                    found = _to_ordered(_to_dense(counts, indices, indices.shape[-1]).mT)
-                    for each, tensor in zip(("q_num_blocks", "q_indices"), found):
-                        setattr(made, name + each, tensor)
+            made.q_num_blocks, made.q_indices = _to_ordered(_to_dense(kv_num_blocks, kv_indices).mT)
+            if full_kv_num_blocks is not None and full_kv_indices is not None:
+                full = _to_ordered(_to_dense(full_kv_num_blocks, full_kv_indices).mT)
+                made.full_q_num_blocks, made.full_q_indices = full
         return made
 
     @property
@@ -188,21 +185,29 @@ class BlockMask:
 
     def sparsity(self) -> float:
         """The percentage of scores in blocks that are not computed."""
-        blocks = sum(int(each.sum()) for each in (self.kv_num_blocks, self.full_kv_num_blocks) if each is not None)
-        return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
+        return 100 * (1 - int(self.to_dense().sum()) * math.prod(self.BLOCK_SIZE) / self.numel())
 
     def to_dense(self) -> Tensor:
         """One for each block that is computed, zero for each other one."""
-        dense = _to_dense(self.kv_num_blocks, self.kv_indices, self.kv_indices.shape[-1])
+        dense = _to_dense(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
-            dense = dense | _to_dense(self.full_kv_num_blocks, self.full_kv_indices, self.full_kv_indices.shape[-1])
+            dense = dense | _to_dense(self.full_kv_num_blocks, self.full_kv_indices)
         return dense
 
     def to(self, device: object) -> BlockMask:
         """The mask with its tensors on a device."""
-        tensors = {name: getattr(self, name) for name in self._TENSOR_ATTRS}
-        found: dict[str, Any] = {name: x if x is None else x.to(device) for name, x in tensors.items()}
-        return BlockMask(self.seq_lengths, **found, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
+        found = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in self._fields()}
+        return BlockMask(**found)
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        return [(name, getattr(self, name)) for name in BlockMask.__dataclass_fields__]
+
+    def _blocks(self) -> list[Any]:
+        return [self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices]
+
+    def _of(self, blocks: Sequence[Any], seq_lengths: tuple[int, int], mask_mod: _mask_mod_signature) -> BlockMask:
+        options: dict[str, Any] = {"BLOCK_SIZE": self.BLOCK_SIZE, "compute_q_blocks": self.q_indices is not None}
+        return BlockMask.from_kv_blocks(*blocks, mask_mod=mask_mod, seq_lengths=seq_lengths, **options)
 
     def __getitem__(self, index: Any) -> BlockMask:
         """The mask of some of the batch, heads and rows of blocks; its `mask_mod` has to be set anew."""
@@ -211,43 +216,30 @@ class BlockMask:
             if isinstance(each, int):
                 require(-size <= each < size, RangeError, "index {} is out of bounds for dimension {}", each, dim)
                 given[dim] = slice(each % size, each % size + 1)
-        return self._of([None if x is None else x[tuple(given)] for x in self._blocks()], self.seq_lengths, sliced)
+        return self._of([x if x is None else x[tuple(given)] for x in self._blocks()], self.seq_lengths, sliced)
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The upper left corner, for fewer queries and keys."""
         rows, columns = (-(-new // size) for new, size in zip((new_q_len, new_kv_len), self.BLOCK_SIZE))
-        blocks: list[Tensor | None] = []
-        for counts, indices in (self._blocks()[:2], self._blocks()[2:]):
-            found: Sequence[Tensor | None] = (None, None)
-            if counts is not None and indices is not None:
-                found = _to_ordered(_to_dense(counts, indices, indices.shape[-1])[..., :rows, :columns])
-            blocks += found
+        given, blocks = self._blocks(), []
+        for counts, indices in (given[:2], given[2:]):
+            dense = counts if counts is None else _to_dense(counts, indices)[..., :rows, :columns]
+            blocks += (None, None) if counts is None else _to_ordered(dense)
         return self._of(blocks, (new_q_len, new_kv_len), self.mask_mod)
-
-    def _of(self, blocks: Sequence[Any], seq_lengths: tuple[int, int], mask_mod: Mask) -> BlockMask:
-        found = dict(zip(self._TENSOR_ATTRS, blocks))
-        found |= {"BLOCK_SIZE": self.BLOCK_SIZE, "compute_q_blocks": self.q_indices is not None}
-        return BlockMask.from_kv_blocks(**found, mask_mod=mask_mod, seq_lengths=seq_lengths)
-
-    def _blocks(self) -> list[Any]:
-        return [getattr(self, name) for name in self._TENSOR_ATTRS[:4]]
 
     def on_host(self) -> list[Any]:
         """The blocks as arrays of (batch, heads, rows, ...); they are read again when a tensor was changed."""
-        key = [(x, x._version) for x in self._blocks() if x is not None]
-        if len(key) != len(self._read[0]) or any(a is not c or b != d for (a, b), (c, d) in zip(key, self._read[0])):
+        key = [None if x is None else (id(x), x._version) for x in self._blocks()]
+        if key != self._read[0]:
             found = [x if x is None else x.cpu().numpy() for x in self._blocks()]
-            least = [x if x is None else x.reshape((1,) * (3 + p % 2 - x.ndim) + x.shape) for p, x in enumerate(found)]
-            self._read = (key, least)
+            shaped = [x if x is None else x.reshape((1,) * (3 + p % 2 - x.ndim) + x.shape) for p, x in enumerate(found)]
+            self._read = (key, shaped)
         return list(self._read[1])
 
     def __repr__(self) -> str:
-        shapes = [(name, getattr(self, name)) for name in self._TENSOR_ATTRS]
-        lines = [f"    {name}={x if x is None else x.shape},\n" for name, x in shapes]
-        return (
-            f"BlockMask(\n{''.join(lines)}    BLOCK_SIZE={self.BLOCK_SIZE},\n    shape={self.shape},\n"
-            f"    sparsity={self.sparsity():.2f}%,\n    mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}\n)"
-        )
+        lines = [f"    {name}={getattr(x, 'shape', x)},\n" for name, x in self._fields()[1:-1]]
+        lines += [f"    shape={self.shape},\n", f"    sparsity={self.sparsity():.2f}%,\n"]
+        return f"BlockMask(\n{''.join(lines)}    mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}\n)"
 
     def __str__(self) -> str:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
@@ -259,10 +251,9 @@ class BlockMask:
             grid_size: the most rows and columns of cells; -1 for a cell of each block.
             limit: how many masks of the batch and the heads to draw.
         """
-        dense = self.to_dense().cpu().numpy()
+        dense, drawn = self.to_dense().cpu().numpy(), []
         sizes = dense.shape[-2:] if grid_size == -1 else _pair(grid_size)
         down, across = (max(1, -(-count // most)) for count, most in zip(dense.shape[-2:], sizes))
-        drawn: list[str] = []
         for position in product(*map(range, dense.shape[:-2])):
             if len(drawn) == limit:
                 drawn += ["...", "To print out more, set BlockMask.to_string(limit=N)"]
@@ -278,56 +269,8 @@ class BlockMask:
         return "\n".join(drawn)
 
 
-# ---- functions of scores, evaluated on many at once -----------------------------------------------------------------
-
-
-def evaluated(function: Callable[..., Tensor], order: str, *arguments: tuple[Tensor, str]) -> Tensor:
-    """A function of scalars on all elements of its arguments, whose dimensions are named, in the named order."""
-    sizes = {name: size for x, dims in arguments for name, size in zip(dims, x.shape)}
-    single = [name for name in order if sizes[name] == 1]  # which takes no vmap
-    values = [x.squeeze([i for i, name in enumerate(dims) if name in single]) for x, dims in arguments]
-    for name in reversed([name for name in order if name not in single]):
-        function = vmap(function, in_dims=tuple([0 if name in dims else None for _, dims in arguments]))
-    found = function(*values)
-    for position in [order.index(name) for name in single]:
-        found = found.unsqueeze(position)
-    return found
-
-
-def _is_score(function: Callable[..., Any]) -> bool:
-    """True for a function of a score and four indices, False for one of four indices."""
-    parameters = inspect.signature(function).parameters.values()
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    count = sum(1 for each in parameters if each.kind in positional and each.default is inspect.Parameter.empty)
-    require(count in (4, 5), AssertionError, "Expected 4 or 5 positional args, got {}", count)
-    return count == 5
-
-
-def _rows_of_mask(mod_fn: Any, sizes: tuple[int, int, int, int], first: int, device: Any) -> Tensor:
-    """The mask of the queries from `first` on."""
-    batch, heads, queries, keys = sizes
-    indices = [arange(batch, device=device), arange(heads, device=device)]
-    indices += [arange(first, first + queries, device=device), arange(keys, device=device)]
-    arguments = [*zip(indices, "bhqk")]
-    if not _is_score(mod_fn):
-        return evaluated(mod_fn, "bhqk", *arguments)
-    return evaluated(mod_fn, "bhqk", (zeros(sizes, device=device), "bhqk"), *arguments) != -math.inf
-
-
-def create_mask(
-    mod_fn: Score | Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: object = None
-) -> Tensor:
-    """The tensor of booleans, of (B, H, Q_LEN, KV_LEN), that a function of four indices says, or one of a score that
-    sets those which are not kept to -inf.
-
-    Raises:
-        AssertionError: a function of other numbers of arguments.
-    """
-    return _rows_of_mask(mod_fn, (B or 1, H or 1, Q_LEN, KV_LEN), 0, device or current_accelerator() or "cpu")
-
-
 def create_block_mask(
-    mask_mod: Mask,
+    mask_mod: _mask_mod_signature,
     B: int | None,
     H: int | None,
     Q_LEN: int,
@@ -356,13 +299,13 @@ def create_block_mask(
     Raises:
         AssertionError: a function of other than four arguments.
     """
-    require(not _is_score(mask_mod), AssertionError, "create-block_mask requires a mask_mod function! Got {}", mask_mod)
-    device, (high, wide) = device or current_accelerator() or "cpu", _pair(BLOCK_SIZE)
-    sums = []
-    step = max(1, AT_ONCE // max(1, (B or 1) * (H or 1) * high * KV_LEN)) * high
+    require(not is_score(mask_mod), AssertionError, "create-block_mask requires a mask_mod function! Got {}", mask_mod)
+    (high, wide), sums = _pair(BLOCK_SIZE), []
+    step = max(1, SCORES // max(1, (B or 1) * (H or 1) * high * KV_LEN)) * high
     for first in range(0, Q_LEN, step):
-        sizes = (B or 1, H or 1, min(step, Q_LEN - first), KV_LEN)
-        mask = pad(_rows_of_mask(mask_mod, sizes, first, device), (0, -KV_LEN % wide, 0, -sizes[2] % high))
+        rows = min(step, Q_LEN - first)
+        mask = create_mask(lambda b, h, q, k, by=first: mask_mod(b, h, q + by, k), B, H, rows, KV_LEN, device)
+        mask = pad(mask, (0, -KV_LEN % wide, 0, -rows % high))
         sums.append(mask.unflatten(-1, (-1, wide)).unflatten(-3, (-1, high)).sum((-3, -1)))
     kept = cat(sums, -2)
     whole = kept == high * wide if separate_full_blocks else kept < 0

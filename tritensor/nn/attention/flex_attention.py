@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...autograd.mode import recording
+from ...autograd.precision import without_casts
 from ...errors import ShapeError, UnsupportedError, require, warn
 from ...functional.attention.attention import fits_kernels
 from ...functional.creation.creation import as_tensor
@@ -22,13 +22,14 @@ from ...functional.elementwise.pointwise import where
 from ...functional.views.joining import cat
 from ...functional.window.filling import pad
 from ...kernels.attention.family import attention
+from ...operators.autocasting import cast
 from ...tensors import Tensor
 from ...types.dtypes import float32
 from .block_mask import (
     _DEFAULT_SPARSE_BLOCK_SIZE,
-    AT_ONCE,
+    SCORES,
     BlockMask,
-    Score,
+    _score_mod_signature,
     and_masks,
     create_block_mask,
     create_mask,
@@ -37,9 +38,10 @@ from .block_mask import (
     or_masks,
     sliced,
 )
+from .block_mask import _mask_mod_signature as _mask_mod_signature  # for annotations of programs
 
-__all__ = ["_DEFAULT_SPARSE_BLOCK_SIZE", "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks"]
-__all__ += ["create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
+__all__ = ["AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask"]
+__all__ += ["create_mask", "flex_attention", "noop_mask", "or_masks"]
 
 FlexKernelOptions = dict[str, Any]
 _FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = False  # programs set it; functions run as Python in any case
@@ -64,7 +66,7 @@ def flex_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    score_mod: Score | None = None,
+    score_mod: _score_mod_signature | None = None,
     block_mask: BlockMask | None = None,
     scale: float | None = None,
     enable_gqa: bool = False,
@@ -103,216 +105,164 @@ def flex_attention(
     _check(query, key, value, block_mask, enable_gqa, kernel_options)
     if return_lse:
         require(return_aux is None, ValueError, "Cannot specify both return_lse and return_aux. Use return_aux")
-        _deprecated()
+        warn(
+            "return_lse is deprecated and will be removed in v2.10. Use return_aux=AuxRequest(lse=True)", FutureWarning
+        )
     wanted = AuxRequest(lse=return_lse) if return_aux is None else return_aux
     factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)
+    query, key, value = cast({"cpu": "lower", "cuda": "lower"}, query, key, value)
     key, value = (x.to(query.dtype).expand(query.shape[0], *x.shape[1:]) for x in (key, value))
-    out, lse, largest = _computed((query, key, value), block_mask, score_mod, factor, wanted)
-    if return_aux is not None:
-        return out, AuxOutput(lse, largest)
-    return (out, lse) if return_lse else out
-
-
-@cache
-def _deprecated() -> None:
-    warn("return_lse is deprecated and will be removed in v2.10. Use return_aux=AuxRequest(lse=True)", FutureWarning)
+    out, *aux = without_casts(_computed, (query, key, value), block_mask, score_mod, factor, wanted)
+    return out if not return_lse and return_aux is None else (out, aux[0] if return_lse else AuxOutput(*aux))
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, mask: BlockMask | None, grouped: bool, options: Any) -> None:
-    devices = [x.device for x in (q, k, v)]
-    text = "Expected query, key, and value to have the same device type, but got {} instead"
-    require(devices.count(devices[0]) == 3, ValueError, text, devices)
-    ranks = [x.ndim for x in (q, k, v)]
-    text = "Expected query, key, and value to all be  at least 2 dimensional, but got dimensions {} instead"
-    require(min(ranks) >= 2, ValueError, text, ranks)
-    text = "Expect query and key/value to have the same embedding dimension but got E={} and E={}."
-    require(q.shape[-1] == k.shape[-1], ValueError, text, q.shape[-1], k.shape[-1])
+    devices, ranks = [x.device for x in (q, k, v)], [x.ndim for x in (q, k, v)]
+    text = "Expected query, key, and value to {}, but got {} instead"
+    require(devices.count(devices[0]) == 3, ValueError, text, "have the same device type", devices)
+    require(min(ranks) >= 2, ValueError, text, "all be  at least 2 dimensional", ranks)
+    text = "Expect query and key/value to have the same {} but got {} and {}."
+    require(q.shape[-1] == k.shape[-1], ValueError, text, "embedding dimension", q.shape[-1], k.shape[-1])
     require(ranks == [4, 4, 4], UnsupportedError, "NYI: query, key, and value must be 4D tensors")
     (batch, heads, rows, _), (others, few, keys, _) = q.shape, k.shape
-    text = "Expect query and key/value to have the same number of heads but got Hq={} and Hkv={}. "
-    require(grouped or heads == few, ValueError, text + "Try setting enable_gqa=True for GQA.", heads, few)
-    text = "Expect number of query heads to be a multiple of kv heads for GQA but got Hq={} and Hkv={}."
-    require(heads % max(few, 1) == 0, ValueError, text, heads, few)
+    remedy = " Try setting enable_gqa=True for GQA."
+    require(grouped or heads == few, ValueError, text + remedy, "number of heads", heads, few)
+    words = "Expect number of query heads to be a multiple of kv heads for GQA but got Hq={} and Hkv={}."
+    require(heads % max(few, 1) == 0, ValueError, words, heads, few)
     require(v.shape[:3] == k.shape[:3], ValueError, "key and value have shapes {} and {}", k.shape, v.shape)
-    if batch != others:
-        text = "Expect query and key/value to have the same batch size, or non-none block_mask, but got block_mask="
-        require(mask is not None, ValueError, text + "None, Bq={}, and Bkv={}.", batch, others)
-        text = "Bq and Bkv must broadcast. Got Bq={} and Bkv={}"
-        require(others == 1, ShapeError, text, batch, others)
+    words = "batch size, or non-none block_mask,"
+    require(batch == others or mask is not None, ValueError, text, words, batch, others)
+    require(others in (1, batch), ShapeError, "Bq and Bkv must broadcast. Got Bq={} and Bkv={}", batch, others)
     backend = (options or {}).get("BACKEND", "AUTO")
     require(backend in _BACKENDS, ValueError, "Invalid BACKEND value '{}'. Must be one of {}", backend, _BACKENDS)
-    if mask is None:
-        return
-    require(mask.mask_mod is not sliced, ShapeError, "Cannot use mask_mod from a sliced BlockMask")
-    text = "block_mask was created for block_mask.shape={} but got q_len={} and kv_len={}. "
-    remedy = "Make one of these lengths, or take its upper left corner with block_mask._adjust(q_len, kv_len)"
-    require(mask.seq_lengths == (rows, keys), ValueError, text + remedy, mask.shape, rows, keys)
-    own = mask.shape[:-2]
-    fits = all(mine in (1, size) for mine, size in zip(own, (batch, heads)[2 - len(own) :]))
-    require(fits, ShapeError, "block_mask has batch and heads {}, query {} and {}", own, batch, heads)
-    place = mask.kv_num_blocks.device
-    text = "Expect q/k/v and block_mask to be on the same device but got {} and {}."
-    require(q.device == place, ShapeError, text, q.device, place)
+    if mask is not None:
+        require(mask.mask_mod is not sliced, ShapeError, "Cannot use mask_mod from a sliced BlockMask")
+        text = "block_mask was created for block_mask.shape={} but got q_len={} and kv_len={}. Make one of these "
+        text += "lengths, or take its upper left corner with block_mask._adjust(q_len, kv_len)"
+        require(mask.seq_lengths == (rows, keys), ValueError, text, mask.shape, rows, keys)
+        own, place = mask.shape[:-2], mask.kv_num_blocks.device
+        fits = all(mine in (1, size) for mine, size in zip(own, (batch, heads)[2 - len(own) :]))
+        require(fits, ShapeError, "block_mask has batch and heads {}, query {} and {}", own, batch, heads)
+        text = "Expect q/k/v and block_mask to be on the same device but got {} and {}."
+        require(q.device == place, ShapeError, text, q.device, place)
 
 
-class _Blocks:
-    """One call: its operands in blocks, as (batch, heads, rows of blocks, heads that share keys, positions, width).
+class _Rows:
+    """The rows of blocks of one call, of each head of each sample, and which blocks they keep."""
 
-    Where the mask has a batch or heads of its own, these are among the rows of blocks: `free` names the others.
-    """
+    def __init__(self, q: Tensor, k: Tensor, size: tuple[int, int], blocks: list[Any], mask_mod: Any) -> None:
+        self.size, self.mask_mod, self.device, self.keys = size, mask_mod, q.device, k.shape[2]
+        self.limits = (q.shape[2], k.shape[2])
+        shape = (*q.shape[:2], blocks[0].shape[2])
+        self.batch, self.head, self.row = (each.reshape(-1) for each in np.indices(shape))
+        share, columns = q.shape[1] // k.shape[1], -(-k.shape[2] // size[1])
+        self.first = (self.batch * k.shape[1] + self.head // share) * columns  # block of keys
+        spread = [x if x is None else np.broadcast_to(x, (*shape, *x.shape[3:])) for x in blocks]
+        self.blocks: list[Any] = [x if x is None else x.reshape(len(self.row), *x.shape[3:]) for x in spread]
 
-    def __init__(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: BlockMask | None, size: tuple[int, int], blocks: list[Any]
-    ) -> None:
-        self.size, self.mask_mod, self.device = size, noop_mask if mask is None else mask.mask_mod, q.device
-        (self.batch, self.heads, self.rows, _), (few, self.keys) = q.shape, k.shape[1:3]
-        own = blocks[0].shape
-        self.free = "".join([name for name, count in zip("bh", own) if count == 1])
-        self.order = sorted((0, 1), key=lambda dim: own[dim] != 1)
-        self.group = self.heads // few if own[1] == 1 else 1
-        self.q = self._laid_out(q, size[0], self.group)
-        self.k, self.v = (self._laid_out(x, size[1], 1) for x in (k, v))
-        self.of = np.unravel_index(np.arange(math.prod(own)), own)  # batch, head and row of each row of blocks
-        share, columns = self.heads // few, -(-self.keys // size[1])
-        self.base = (self.of[0] * (few if own[1] > 1 else 1) + self.of[1] // share) * columns
-        self.blocks: list[Any] = [x if x is None else x.reshape(len(self.base), *x.shape[3:]) for x in blocks]
-
-    def _laid_out(self, x: Tensor, size: int, group: int) -> Tensor:
-        """An operand in blocks."""
-        x = pad(x, (0, 0, 0, -x.shape[2] % size)) if x.shape[2] % size else x
-        x = x.unflatten(1, (-1, group)).unflatten(3, (-1, size)).permute(*self.order, 3, 2, 4, 5)
-        return x.flatten(len(self.free), 2)
-
-    def laid_back(self, x: Tensor) -> Tensor:
-        """A result as (batch, heads, queries, ...)."""
-        heads = self.heads // self.group
-        sizes = [(self.batch, heads)[dim] for dim in self.order]
-        x = x.unflatten(len(self.free), (*sizes[len(self.free) :], -1))
-        x = x.permute(self.order.index(0), self.order.index(1), 3, 2, *range(4, x.ndim))
-        return x.flatten(1, 2).flatten(2, 3)[:, :, : self.rows]
-
-    def alike(self, limited: bool) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-        """Rows of blocks that keep equally many, their columns, and how many of these `mask_mod` is asked about."""
+    def alike(self, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+        """Rows that keep equally many blocks, their columns, and how many of these `mask_mod` is asked about."""
         counts, indices, full, full_indices = self.blocks
-        full = counts * 0 if full is None else full
-        pairs, place = np.unique(np.stack([counts, full]), axis=1, return_inverse=True)
-        for number, (some, all_of) in enumerate(pairs.T.tolist()):
+        pairs = np.stack([counts, counts * 0 if full is None else full])
+        pairs, place = np.unique(pairs, axis=1, return_inverse=True)
+        for number, (some, whole) in enumerate(pairs.T.tolist()):
             rows = np.flatnonzero(place.reshape(-1) == number)
             columns = indices[rows, :some]
-            if all_of:
-                columns = np.concatenate([columns, full_indices[rows, :all_of]], 1)
-            scores = self.q[..., 0, :, :, 0].numel() * max(columns.shape[1], 1) * self.size[1]
-            step = max(1, AT_ONCE // scores) if limited else len(rows)
+            if whole:
+                columns = np.concatenate([columns, full_indices[rows, :whole]], 1)
+            step = min(max(most // (max(some + whole, 1) * math.prod(self.size)), 1), len(rows))
             for first in range(0, len(rows), step):
                 yield rows[first : first + step], columns[first : first + step], some
 
     def indices(self, rows: np.ndarray, columns: np.ndarray) -> list[tuple[Tensor, str]]:
         """The batch, heads, queries and keys of the scores in some blocks, with the names of their dimensions."""
-        b, h = self.of[0][rows], self.of[1][rows][:, None]
-        found = [(np.arange(self.batch), "b") if "b" in self.free else (b, "n")]
-        found += [(np.arange(self.heads).reshape(-1, self.group), "hg") if "h" in self.free else (h, "ng")]
-        for places, size, most, names in (
-            (self.of[2][rows][:, None], self.size[0], self.rows, "nq"),
-            (columns, self.size[1], self.keys, "nk"),
-        ):
+        found = [(self.batch[rows], "n"), (self.head[rows], "n")]
+        for places, size, limit, names in zip((self.row[rows][:, None], columns), self.size, self.limits, ("nq", "nk")):
             positions = (places[..., None].astype(np.int64) * size + np.arange(size)).reshape(len(rows), -1)
-            found.append((np.minimum(positions, most - 1), names))  # beyond the end, where nothing is to be read
+            found.append((np.minimum(positions, limit - 1), names))  # beyond the end, where nothing is to be read
         return [(as_tensor(array, device=self.device), names) for array, names in found]
 
     def kept(self, rows: np.ndarray, columns: np.ndarray, some: int, indices: list[tuple[Tensor, str]]) -> Any:
-        """Which scores of some blocks are kept, as far as they differ; None for all."""
+        """Which scores of some blocks are kept; None for all."""
         width, kept = self.size[1], None
         if some:
             *others, (keys, names) = indices
-            kept = evaluated(self.mask_mod, f"{self.free}ngqk", *others, (keys[:, : some * width], names))
-            kept = kept[tuple([slice(None) if step else slice(0, 1) for step in kept.stride()])]
+            kept = evaluated(self.mask_mod, "nqk", *others, (keys[:, : some * width], names))
             kept = pad(kept, (0, (columns.shape[1] - some) * width), value=True) if some < columns.shape[1] else kept
-        if self.keys % width and (columns == self.keys // width).any():
-            inside = (columns[..., None] * width + np.arange(width) < self.keys).reshape(len(rows), 1, 1, -1)
-            kept = (
-                as_tensor(inside, device=self.device) if kept is None else kept & as_tensor(inside, device=self.device)
-            )
+        if (columns == self.keys // width).any():  # a block that keys do not fill
+            inside = (columns[..., None] * width + np.arange(width) < self.keys).reshape(len(rows), 1, -1)
+            there = as_tensor(inside, device=self.device)
+            kept = there if kept is None else kept & there
         return kept
 
-    def picked(self, x: Tensor, places: np.ndarray) -> Tensor:
-        """Rows of blocks of a tensor; itself if these are all of them."""
-        dim = len(self.free)
-        if len(places) == x.shape[dim] and (places == np.arange(len(places))).all():
-            return x
-        return x.index_select(dim, as_tensor(places, device=self.device))
-
-    def gathered(self, x: Tensor, rows: np.ndarray, columns: np.ndarray) -> Tensor:
-        """The keys or values in some columns of each row of blocks."""
-        dim = len(self.free)
-        x = self.picked(x, (self.base[rows][:, None] + columns).reshape(-1))
-        return x.unflatten(dim, columns.shape).transpose(dim + 1, dim + 2).flatten(dim + 2, dim + 3)
-
-    def is_causal(self) -> bool:
-        """True if each query keeps the keys up to its own, of one mask for the whole batch and all heads."""
+    def are_causal(self) -> bool:
+        """True if each query keeps the keys up to its own."""
         counts, indices, full, full_indices = self.blocks
-        if self.size[0] != self.size[1] or self.rows != self.keys or len(self.free) < 2 or full is None:
+        if self.size[0] != self.size[1] or self.limits[0] != self.limits[1] or full is None:
             return False
-        count = np.arange(len(counts))
-        before, columns = count < count[:, None], full_indices.shape[1]
-        if columns != len(count) or (counts != 1).any() or (indices[:, 0] != count).any() or (full != count).any():
+        columns, row = np.arange(full_indices.shape[1]), self.row[:, None]
+        before = np.sort(np.where(columns < full[:, None], full_indices, len(columns)))
+        if (counts != 1).any() or (indices[:, :1] != row).any():
             return False
-        if (np.sort(np.where(before, full_indices, columns)) != np.where(before, count, columns)).any():
+        if (before != np.where(columns < row, columns, len(columns))).any():
             return False
-        indices = self.indices(count, count[:, None])
-        kept = self.kept(count, count[:, None], 1, indices)
-        wanted = indices[2][0].unsqueeze(-1) >= indices[3][0].unsqueeze(-2)
-        return kept.shape[:2] == (1, 1) and kept.shape[3] == 1 and bool((kept[0, 0, :, 0] == wanted).all())
+        rows = np.arange(len(row))
+        given = self.indices(rows, row)
+        return bool((self.kept(rows, row, 1, given) == (given[2][0].unsqueeze(-1) >= given[3][0].unsqueeze(-2))).all())
 
 
 def _computed(
     operands: tuple[Tensor, Tensor, Tensor], mask: BlockMask | None, score_mod: Any, scale: float, wanted: AuxRequest
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The result, the logarithms and the largest scores."""
+) -> list[Any]:
+    """The result, the logarithms and the largest scores; None for what is not wanted."""
     needs = recording.enabled and (score_mod is not None or any(x._needs for x in operands))
     fused = score_mod is None and not wanted.max_scores and not (wanted.lse and needs) and fits_kernels(*operands)
-    q, k, v = operands
+    (q, k, v), diagonal = operands, None
     wide = q.dtype if q.dtype.itemsize == 8 else float32
-    if not min(*q.shape[:3], k.shape[2]):
+    (*lead, queries, _), keys = q.shape, k.shape[2]
+    if not math.prod(lead) * queries * keys:
         none = q.new_full(q.shape[:3], -math.inf, dtype=wide)
-        lse, largest = (none if each else None for each in wanted)
-        return q.new_zeros((*q.shape[:3], v.shape[3])), lse, largest
-    diagonal = None
+        return [q.new_zeros((*q.shape[:3], v.shape[3])), *[none if each else None for each in wanted]]
     if mask is not None:
-        size = (min(mask.BLOCK_SIZE[0], q.shape[2]), min(mask.BLOCK_SIZE[1], k.shape[2]))
-        blocks = _Blocks(q, k, v, mask, size, mask.on_host())
-        diagonal = 0 if fused and blocks.is_causal() else None
+        size = (min(mask.BLOCK_SIZE[0], queries), min(mask.BLOCK_SIZE[1], keys))
+        plan = _Rows(q, k, size, mask.on_host(), mask.mask_mod)
+        diagonal = 0 if fused and plan.are_causal() else None
     if mask is None or diagonal is not None:
-        high = q.shape[2] if fused else min(q.shape[2], _DEFAULT_SPARSE_BLOCK_SIZE)
-        ones = np.ones((1, 1, -(-q.shape[2] // high)), np.int64)
-        blocks = _Blocks(q, k, v, None, (high, k.shape[2]), [ones - 1, ones[..., None] - 1, ones, ones[..., None] - 1])
+        size = (queries if fused else min(queries, _DEFAULT_SPARSE_BLOCK_SIZE), keys)
+        ones = np.ones((1, 1, -(-queries // size[0]), 1), np.int64)
+        plan = _Rows(q, k, size, [ones[..., 0] - 1, ones - 1, ones[..., 0], ones - 1], noop_mask)
+
+    def in_blocks(x: Tensor, size: int) -> Tensor:
+        return pad(x, (0, 0, 0, -x.shape[2] % size)).reshape(-1, size, x.shape[3])
+
+    q, k, v = in_blocks(q, size[0]), in_blocks(k, size[1]), in_blocks(v, size[1])
     parts, order = [], []
-    for rows, columns, some in blocks.alike(not fused):
+    for rows, columns, some in plan.alike(SCORES << 40 if fused else SCORES):
         order.append(rows)
-        queries = blocks.picked(blocks.q, rows)
+        here = q[as_tensor(rows, device=q.device)]
         if not columns.size:
-            none = queries.new_full(queries.shape[:-1], -math.inf, dtype=wide)
-            parts.append((queries.new_zeros((*queries.shape[:-1], v.shape[-1])), none, none))
+            none = here.new_full(here.shape[:-1], -math.inf, dtype=wide)
+            parts.append((here.new_zeros((*here.shape[:-1], v.shape[-1])), none, none))
             continue
-        indices = blocks.indices(rows, columns) if some or score_mod is not None else []
-        kept = blocks.kept(rows, columns, some, indices)
-        keys, values = (blocks.gathered(x, rows, columns) for x in (blocks.k, blocks.v))
+        indices = plan.indices(rows, columns) if some or score_mod is not None else []
+        kept = plan.kept(rows, columns, some, indices)
+        places = as_tensor(plan.first[rows][:, None] + columns, device=q.device)
+        there, values = (x[places].flatten(1, 2) for x in (k, v))
         if fused:
-            out, logs = attention(queries, keys, values, kept, scale=scale, diagonal=diagonal)
-            logs = logs.masked_fill(logs == math.inf, -math.inf) if wanted.lse else logs
-            parts.append((out, logs, logs))
+            out, logs = attention(here, there, values, kept, scale=scale, diagonal=diagonal)
+            parts.append((out, logs.masked_fill(logs == math.inf, -math.inf) if wanted.lse else logs, logs))
             continue
-        scores = queries.to(wide).flatten(-3, -2) @ keys.squeeze(-3).to(wide).mT * scale
-        scores = scores.unflatten(-2, (blocks.group, -1))
-        names = f"{blocks.free}ngqk"
+        scores = here.to(wide) @ there.to(wide).mT * scale
         if score_mod is not None:
-            scores = evaluated(score_mod, names, (scores, names), *indices)
+            scores = evaluated(score_mod, "nqk", (scores, "nqk"), *indices)
         parts.append(_weighted(scores if kept is None else where(kept, scores, -math.inf), values, q.dtype, wanted))
-    back = np.argsort(np.concatenate(order))
+    back = as_tensor(np.argsort(np.concatenate(order)), device=q.device)
     found: list[Any] = [None] * 3
     for place, each in enumerate(zip(*parts)):
         if (True, *wanted)[place]:
-            found[place] = blocks.laid_back(blocks.picked(cat(each, len(blocks.free)), back))
-    return found[0], found[1], found[2]
+            joined = cat(each)[back]
+            found[place] = joined.reshape(*lead, -1, *joined.shape[2:])[:, :, :queries]
+    return found
 
 
 def _weighted(scores: Tensor, values: Tensor, kind: Any, wanted: AuxRequest) -> tuple[Tensor, Tensor, Tensor]:
@@ -322,6 +272,5 @@ def _weighted(scores: Tensor, values: Tensor, kind: Any, wanted: AuxRequest) -> 
     blind = (scores == -math.inf).all(-1, keepdim=True)
     seen = scores.masked_fill(blind, 0)
     weights = seen.softmax(-1).masked_fill(blind, 0)
-    out = (weights.flatten(-3, -2) @ values.squeeze(-3).to(weights.dtype)).unflatten(-2, scores.shape[-3:-1])
-    lse = seen.logsumexp(-1).masked_fill(blind.squeeze(-1), -math.inf) if wanted.lse else blind.squeeze(-1)
-    return out.to(kind), lse, scores.amax(-1) if wanted.max_scores else lse
+    lse = seen.logsumexp(-1).masked_fill(blind.squeeze(-1), -math.inf) if wanted.lse else blind
+    return (weights @ values.to(weights.dtype)).to(kind), lse, scores.amax(-1) if wanted.max_scores else lse
