@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import OrderedDict, namedtuple
 from typing import Any
@@ -492,23 +491,3 @@ def test_losses_and_attention_have_second_derivatives_in_each_mode() -> None:
     close(jvp(grad(attend), (q,), (q,))[1], quotient, 1e-5)
     rows = jacrev(lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q).sum((0, 1)))(q)
     close(rows.sum(0), grad(lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q).sum())(q))
-
-
-@pytest.mark.parametrize("table", [(3, 7), (3, 7, 2)])
-def test_the_gradient_of_a_shared_table_is_one_for_all_samples(table):
-    """Nested, chained and beside a dimension that is not indexed; no gradient of a sample has the table's size."""
-    found = []
-    for lifted in (True, False):
-        x = torch.arange(math.prod(table), dtype=torch.float64).reshape(table).requires_grad_()
-        rows, cols = torch.arange(3), torch.randint(0, 7, (50,), generator=torch.Generator().manual_seed(0))
-
-        def chosen(row, col, x=x):
-            return x[row, col] * x[row][col] + x[:, col].sum() + x[row].sum(0).sum()
-
-        if lifted:
-            out = torch.vmap(torch.vmap(chosen, (None, 0)), (0, None))(rows, cols)
-        else:
-            out = torch.stack([torch.stack([chosen(row, col) for col in cols]) for row in rows])
-        (out * out.detach()).sum().backward()
-        found.append((out.detach(), x.grad))
-    assert all(torch.allclose(own, other) for own, other in zip(*found, strict=True))

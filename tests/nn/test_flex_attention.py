@@ -251,6 +251,7 @@ def test_bad_arguments(changed, options, error, words):
 
 
 @needs_triton
+@pytest.mark.thorough
 def test_devices_that_do_not_fit():
     with tritensor.cuda.simulate():
         x, there = tritensor.zeros(1, 1, 4, 4), tritensor.zeros(1, 1, 4, 4, device="cuda")

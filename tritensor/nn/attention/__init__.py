@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...functional.attention.attention import ENABLED
-from . import bias, flex_attention
+from . import bias
 
-__all__ = ["SDPBackend", "bias", "flex_attention", "sdpa_kernel"]
+__all__ = ["SDPBackend", "bias", "sdpa_kernel"]
 
 
 class SDPBackend(enum.Enum):

@@ -196,8 +196,8 @@ class BlockMask:
 
     def to(self, device: object) -> BlockMask:
         """The mask with its tensors on a device."""
-        found = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in self._fields()}
-        return BlockMask(**found)
+        found: list[Any] = [x.to(device) if isinstance(x, Tensor) else x for _, x in self._fields()]
+        return BlockMask(*found)
 
     def _fields(self) -> list[tuple[str, Any]]:
         return [(name, getattr(self, name)) for name in BlockMask.__dataclass_fields__]
@@ -206,8 +206,8 @@ class BlockMask:
         return [self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices]
 
     def _of(self, blocks: Sequence[Any], seq_lengths: tuple[int, int], mask_mod: _mask_mod_signature) -> BlockMask:
-        options: dict[str, Any] = {"BLOCK_SIZE": self.BLOCK_SIZE, "compute_q_blocks": self.q_indices is not None}
-        return BlockMask.from_kv_blocks(*blocks, mask_mod=mask_mod, seq_lengths=seq_lengths, **options)
+        kept = self.q_indices is not None
+        return BlockMask.from_kv_blocks(*(*blocks, self.BLOCK_SIZE, mask_mod, seq_lengths, kept))
 
     def __getitem__(self, index: Any) -> BlockMask:
         """The mask of some of the batch, heads and rows of blocks; its `mask_mod` has to be set anew."""
@@ -221,10 +221,13 @@ class BlockMask:
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The upper left corner, for fewer queries and keys."""
         rows, columns = (-(-new // size) for new, size in zip((new_q_len, new_kv_len), self.BLOCK_SIZE))
-        given, blocks = self._blocks(), []
+        given = self._blocks()
+        blocks: list[Any] = []
         for counts, indices in (given[:2], given[2:]):
-            dense = counts if counts is None else _to_dense(counts, indices)[..., :rows, :columns]
-            blocks += (None, None) if counts is None else _to_ordered(dense)
+            if counts is not None:
+                blocks += _to_ordered(_to_dense(counts, indices)[..., :rows, :columns])
+            else:
+                blocks += None, None
         return self._of(blocks, (new_q_len, new_kv_len), self.mask_mod)
 
     def on_host(self) -> list[Any]:
@@ -251,7 +254,8 @@ class BlockMask:
             grid_size: the most rows and columns of cells; -1 for a cell of each block.
             limit: how many masks of the batch and the heads to draw.
         """
-        dense, drawn = self.to_dense().cpu().numpy(), []
+        dense = self.to_dense().cpu().numpy()
+        drawn: list[str] = []
         sizes = dense.shape[-2:] if grid_size == -1 else _pair(grid_size)
         down, across = (max(1, -(-count // most)) for count, most in zip(dense.shape[-2:], sizes))
         for position in product(*map(range, dense.shape[:-2])):
