@@ -134,11 +134,6 @@ def test_checks() -> None:
             check(False)
     with pytest.raises(RuntimeError, match="nonzero"):
         face._assert_async(torch.zeros(1))
-    face.use_deterministic_algorithms(True, warn_only=True)
-    assert face.are_deterministic_algorithms_enabled() and face.is_deterministic_algorithms_warn_only_enabled()
-    assert face.get_deterministic_debug_mode() == 1
-    face.use_deterministic_algorithms(False)
-    assert face.get_deterministic_debug_mode() == 0
     with pytest.raises(AttributeError):
         _ = face.nothing
 

@@ -85,6 +85,7 @@ class Operator:
         refuses: inputs that must not require grad, each with the name that the error has for the operator.
         batched: the results for all samples of a `lifting.batching.Batch`; where it is None, samples are a loop.
         node: PyTorch's operator that names the node, where it is not of the operator's name.
+        sums_samples: inside of `vmap` the gradient of a first input that all samples share is computed of all at once.
         linear: how it is linear, for forward mode, see `lifting.forward`; empty where it is not, or needs no rule.
         overload: the number of PyTorch's overload, of what a node saved by name; None where there is one alone.
         autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
@@ -103,6 +104,7 @@ class Operator:
     refuses: Mapping[str, str] = {}
     batched: Callable[[Any], tuple[Any, ...]] | None = None
     node = linear = ""
+    sums_samples = False
     overload: Callable[[dict[Any, Any]], int] | None = None
     autocast: Mapping[str, str] = {}
     listed = False

@@ -18,6 +18,7 @@ from ...kernels.bounds import bounds_at_host, within
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...operators import copy_into
+from ...operators.determinism import determinism, fill_new
 from ...operators.outputs import MADE, Into, into, takes_out, with_out
 from ...tensors import Tensor, blank, wrap
 from ...types import Device, Dtype, devices, dtypes, formats
@@ -436,6 +437,8 @@ def empty(
         strides = formats.strides_of("empty", memory_format, shape)
         shape, wanted = turned(shape, strides), shape
     data = np.empty(shape, kind) if where is devices.cpu else buffer.empty(shape, kind, where)
+    if determinism.fills:
+        fill_new(data)
     made = finish(wrap(data), requires_grad, pin_memory)
     if strides is not None:
         made._data = restrided(made._data, wanted, strides)
