@@ -154,7 +154,7 @@ class GradScaler:
                             remedy="keep the parameters in float32; autocast casts them where they are used",
                         )
                     )
-                by_device[gradient.device].append(gradient)
+                by_device[gradient.device].append(gradient._values() if gradient.is_sparse else gradient)
         scales = {scale.device: scale}
         found = {place: full((), 0.0, dtype=float32, device=place) for place in by_device}
         with no_grad():

@@ -72,7 +72,7 @@ class Pickler:
         if writer is not None:
             return writer
         if isinstance(value, Tensor):
-            return Pickler._tensor
+            return Pickler._sparse if value.is_sparse else Pickler._tensor
         if isinstance(value, np.generic):
             return Pickler._numpy_scalar
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -330,6 +330,17 @@ class Pickler:
         yield from ()
 
     # Tensors -----------------------------------------------------------------------------------------------------
+
+    def _sparse(self, value: Tensor, place: Place) -> Children:
+        """`_rebuild_sparse_tensor(layout, (indices, values, size, coalesced))`, without the flag."""
+        self._global("torch._utils._rebuild_sparse_tensor")
+        self._global("torch.serialization._get_layout")
+        self._text("torch.sparse_coo")
+        self._out += b"\x85R("
+        for part in (value._indices(), value._values(), value.shape):
+            yield part, place
+        self._out += (b"\x88" if value.is_coalesced() else b"\x89") + b"t\x86R"
+        self._remember(value)
 
     def _tensor(self, value: Tensor, place: Place) -> Children:
         saved = view_storage(value)

@@ -12,6 +12,7 @@ from ..autograd import leaves
 from ..errors import AutogradError
 from ..ground.public import public
 from ..memory.lifted import Batched
+from ..memory.sparse import Sparse
 from ..types import dtypes
 
 
@@ -135,11 +136,21 @@ def _lines(array: np.ndarray, indent: int, summarize: bool, formatter: Any) -> s
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(texts) + "]"
 
 
-def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
-    """The text of `repr(tensor)`."""
+def format_tensor(tensor: Any, prefix: str = "tensor(", part: bool = False) -> str:
+    """The text of `repr(tensor)`; of a `part` of a sparse tensor without device and dtype."""
     if isinstance(tensor._data, Batched):
         text = format_tensor(leaves.wrap(tensor._data.array)).replace("\n", "\n    ")
         return f"{tensor._data!r}, value=\n    {text}\n)"
+    if tensor._data.__class__ is Sparse:
+        data, lines = tensor._data, ",\n" + " " * len(prefix)
+        names = zip(("indices=tensor(", "values=tensor("), (data.indices, data.array), strict=True)
+        texts = [format_tensor(leaves.wrap(array), " " * len(prefix) + name, True) for name, array in names]
+        sizes = f"size={data.shape}, nnz={data.indices.shape[1]}"
+        suffixes = ["layout=tritensor.sparse_coo", *history_of(tensor)]
+        suffixes[:0] = [] if tensor.dtype in _implied() else [f"dtype={tensor.dtype!r}"]
+        where = f"device='{tensor.device}', " if tensor.is_cuda else ""
+        text = prefix + lines.join([*[each.lstrip() for each in texts], where + sizes])
+        return _with_suffixes(text, suffixes, len(prefix)) + ")"
     shown = tensor.detach()
     if tensor.is_cuda and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
         shown = shown[tuple([slice(1) if step == 0 else slice(None) for step in shown.stride()])]
@@ -151,19 +162,23 @@ def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
     if array.dtype == dtypes.bfloat16.numpy:
         array = array.astype(np.float32)
     suffixes = []
-    if tensor.is_cuda:
+    if tensor.is_cuda and not part:
         suffixes.append(f"device='{tensor.device}'")
     if array.size == 0:
         text = "[]"
-        if array.ndim != 1:
+        if array.ndim != 1 or part:
             suffixes.append(f"size={tuple(array.shape)}")
     else:
         text = elements_text(array, len(prefix), summarize)
-    implied = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_, dtypes.of_scalar(0j))
-    if dtype not in implied or (array.size == 0 and dtype is not dtypes.get_default_dtype()):
+    if not part and (dtype not in _implied() or (array.size == 0 and dtype is not dtypes.get_default_dtype())):
         suffixes.append(f"dtype={dtype!r}")
     suffixes += history_of(tensor)
     return _with_suffixes(prefix + text, suffixes, len(prefix)) + ")"
+
+
+def _implied() -> tuple[dtypes.dtype, ...]:
+    """The dtypes that are not printed."""
+    return dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_, dtypes.of_scalar(0j)
 
 
 def elements_text(array: np.ndarray, indent: int, summarize: bool) -> str:
