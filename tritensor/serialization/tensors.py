@@ -76,7 +76,8 @@ class TensorBuilder(Builder):
 
     def sparse(self, indices: Any, values: Any, size: tuple[int, ...], coalesced: bool) -> Any:
         """A sparse tensor over the memory of both."""
-        if not isinstance(indices, Tensor) or not isinstance(values, Tensor) or indices.dtype is not int64:
+        tensors = isinstance(indices, Tensor) and isinstance(values, Tensor) and indices.dtype is int64
+        if not tensors or min(size, default=0) < 0:
             return None
         if any(known is values for known, _ in self._lazy):
             raise Malformed("a sparse tensor has values that are to be conjugated or negated")

@@ -145,12 +145,12 @@ def format_tensor(tensor: Any, prefix: str = "tensor(", part: bool = False) -> s
         data, lines = tensor._data, ",\n" + " " * len(prefix)
         names = zip(("indices=tensor(", "values=tensor("), (data.indices, data.array), strict=True)
         texts = [format_tensor(leaves.wrap(array), " " * len(prefix) + name, True) for name, array in names]
-        sizes = f"size={data.shape}, nnz={data.indices.shape[1]}"
-        suffixes = ["layout=tritensor.sparse_coo", *history_of(tensor)]
-        suffixes[:0] = [] if tensor.dtype in _implied() else [f"dtype={tensor.dtype!r}"]
-        where = f"device='{tensor.device}', " if tensor.is_cuda else ""
-        text = prefix + lines.join([*[each.lstrip() for each in texts], where + sizes])
-        return _with_suffixes(text, suffixes, len(prefix)) + ")"
+        suffixes = [f"device='{tensor.device}'"] if tensor.is_cuda else []
+        suffixes += [f"size={data.shape}", f"nnz={data.indices.shape[1]}"]
+        suffixes += [] if tensor.dtype in _implied() else [f"dtype={tensor.dtype!r}"]
+        suffixes += ["layout=tritensor.sparse_coo", *history_of(tensor)]
+        text = prefix + lines.join([each.lstrip() for each in texts])
+        return _with_suffixes(text, suffixes, len(prefix), True) + ")"
     shown = tensor.detach()
     if tensor.is_cuda and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
         shown = shown[tuple([slice(1) if step == 0 else slice(None) for step in shown.stride()])]
@@ -206,12 +206,17 @@ def history_of(tensor: Any) -> list[str]:
     return ["requires_grad=True"] if tensor.requires_grad else []
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Dtype, device and gradient after the elements, on a new line if the last one would become too long."""
+def _with_suffixes(text: str, suffixes: list[str], indent: int, apart: bool = False) -> str:
+    """Dtype, device and gradient after the elements, on a new line if the last one would become too long.
+
+    Args:
+        apart: they begin on a new line.
+    """
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         wide = len(suffix.replace("tritensor.", "torch."))  # lines break where PyTorch's do
-        if length + wide + 2 > options.linewidth:
+        if length + wide + 2 > options.linewidth or apart:
+            apart = False
             text += ",\n" + " " * indent + suffix
             length = indent + wide
         else:

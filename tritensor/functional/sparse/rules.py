@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import DtypeError, ShapeError, require
 from ...ground.public import public
-from ...kernels.bounds import operator as running  # noqa: F401 - for a refusal
+from ...kernels.bounds import operator as running
 from ...memory.sparse import Sparse
 from ...operators import registry
 from ...tensors import Tensor, wrap
@@ -95,7 +95,8 @@ def apply(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
 
 
 def _refused(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
-    raise next(x._data for x in inputs if is_sparse(x)).refusal(operator.name)
+    name = running()
+    raise next(x._data for x in inputs if is_sparse(x)).refusal(operator.name if name == "indexing" else name)
 
 
 def _of_values(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
