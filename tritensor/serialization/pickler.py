@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CheckpointError
-from ..tensors import Tensor
+from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 from ..types.size import Size
 from . import numpy_objects
@@ -337,7 +337,7 @@ class Pickler:
         self._global("torch.serialization._get_layout")
         self._text("torch.sparse_coo")
         self._out += b"\x85R("
-        for part in (value._indices(), value._values(), value.shape):
+        for part in (wrap(value._data.indices), wrap(value._data.array), value.shape):
             yield part, place
         self._out += (b"\x88" if value.is_coalesced() else b"\x89") + b"t\x86R"
         self._remember(value)

@@ -139,7 +139,7 @@ def sparse_rows(table: Tensor, indices: Tensor, padding: int | None, by_frequenc
 # ---- methods ------------------------------------------------------------------------------------------------------
 
 
-def _part(name: str, read: Callable[[Tensor], Any], documentation: str, kind: str = "sparse coordinate") -> None:
+def _part(name: str, read: Callable[[Tensor], Any], documentation: str, kind: str = "sparse coordinate") -> Any:
     """Declare a method of sparse tensors; without an underscore, of coalesced ones."""
 
     def call(self: Tensor) -> Any:
@@ -152,10 +152,10 @@ def _part(name: str, read: Callable[[Tensor], Any], documentation: str, kind: st
             require(self._data.coalesced, DtypeError, words, name)
         return read(self)
 
-    method()(shown_as(call, name, documentation))
+    return method()(shown_as(call, name, documentation))
 
 
-_part("_indices", lambda x: wrap(x._data.indices), "The coordinates of the values, in any order.")
+_indices = _part("_indices", lambda x: wrap(x._data.indices), "The coordinates of the values, in any order.")
 _part("_values", lambda x: wrap(x._data.array), "The values in the order of `_indices()`, without history.")
 _part("_nnz", lambda x: int(x._data.indices.shape[1]), "The number of values that are stored.")
 _part("indices", lambda x: wrap(x._data.indices), "The coordinates of a coalesced tensor.")
@@ -219,7 +219,7 @@ def to_sparse(self: Tensor, sparse_dim: Any = None) -> Tensor:
 @method()
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     """The elements of the tensor at the coordinates of a sparse one of its shape, as a sparse tensor."""
-    where = mask._indices()
+    where = _indices(mask)
     words = "sparse_mask(): operands have incompatible sizes; self has size {} but mask has size {}"
     require(self.shape == mask.shape, ShapeError, words, list(self.shape), list(mask.shape))
     return made(where, values_at(self, where), self.shape, mask.is_coalesced(), "SparseMaskBackward0")

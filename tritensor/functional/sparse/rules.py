@@ -19,7 +19,8 @@ from ..indexing.bins import searchsorted
 from ..views.joining import cat, stack
 from .coordinates import add_to, is_sparse, made, parts, values_at
 
-Inputs, Metadata = tuple[Any, ...], dict[str, Any]
+Inputs = tuple[Any, ...]
+Metadata = dict[str, Any]
 _LINEAR = ("copy", "neg", "mul", "div")
 # Operators that leave zero as it is: they are applied to the values, of each element one.
 _OF_VALUES = "abs sgn sign floor ceil trunc rint frac isnan isinf square sqrt expm1 log1p relu erf erfinv sin tan asin "

@@ -416,8 +416,8 @@ def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memo
         ValueError: no such name. ArgumentError: neither a dtype nor a name.
     """
     if dtype is None:
-        place = f"{'cuda.' if self.is_cuda else ''}{'sparse.' if self._data.__class__ is Sparse else ''}"
-        return f"torch.{place}{self.dtype.legacy}Tensor"
+        sparse = "sparse." if self._data.__class__ is Sparse else ""
+        return f"torch.{'cuda.' if self.is_cuda else ''}{sparse}{self.dtype.legacy}Tensor"
     place, kind = (None, dtype) if isinstance(dtype, dtypes.dtype) else _of_type_name(dtype)
     return to(self, place, kind, non_blocking, memory_format=memory_format)
 
