@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...autograd.levels import crossed
 from ...autograd.mode import no_grad, recording
-from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, ShapeError, UnsupportedError, require
 from ...ground.composing import shown_as
 from ...ground.public import method
@@ -28,29 +28,11 @@ def is_sparse(x: object) -> bool:
     return isinstance(x, Tensor) and x._data.__class__ is Sparse
 
 
-class _By(Gradient):
-    """A node whose gradient is a function of its own."""
-
-    def __init__(self, name: str, function: Callable[[Tensor], Tensor]) -> None:
-        self.name, self.function = name, function
-
-    def run(self, node: Node, gradient: Any) -> tuple[Tensor]:
-        return (self.function(gradient),)
-
-
-def _recorded(result: Tensor, x: Tensor, name: str, gradient: Callable[[Tensor], Tensor]) -> Tensor:
-    """`result` with a node that passes what the function makes of its gradient on to `x`, if that needs one."""
-    if x._needs and recording.enabled:
-        result._node, result._needs = record(_By(name, gradient), (x._edge(),)), True
-    return result
-
-
 def parts(x: Tensor, coalesce: bool = False) -> tuple[Tensor, Tensor]:
     """The coordinates and the values, which gradients pass through; coalesced if asked for, or recorded."""
     data = coalesced(x._data) if coalesce or (x._needs and recording.enabled) else x._data
     indices = wrap(data.indices)
-    values = _recorded(wrap(data.array), x, "ValuesBackward0", lambda grad: made(indices, grad, data.shape, True))
-    return indices, values
+    return indices, crossed(data.array, (x, lambda own: made(indices, own, data.shape, True)), name="ValuesBackward0")
 
 
 def made(
@@ -61,8 +43,8 @@ def made(
     name: str = "SparseCooTensorWithDimsAndTensorsBackward0",
 ) -> Tensor:
     """A sparse tensor over coordinates and values, which gradients pass through."""
-    result = wrap(Sparse(indices._data, values._data, tuple(shape), coalesced))
-    return _recorded(result, values, name, lambda gradient: values_at(gradient, indices))
+    data = Sparse(indices._data, values._data, tuple(shape), coalesced)
+    return crossed(data, (values, lambda own: values_at(own, indices)), name=name)
 
 
 def coalesced(data: Sparse) -> Sparse:
@@ -133,7 +115,7 @@ def sparse_rows(table: Tensor, indices: Tensor, padding: int | None, by_frequenc
         kept = slice(None) if padding is None else where != padding
         return made(where[kept].unsqueeze(0), grad.reshape(-1, table.shape[1])[kept], table.shape)
 
-    return _recorded(found, table, "EmbeddingBackward0", gradient)
+    return crossed(found._data, (table, gradient), name="EmbeddingBackward0")
 
 
 # ---- methods ------------------------------------------------------------------------------------------------------
@@ -163,9 +145,7 @@ _part("values", lambda x: parts(x)[1], "The values of a coalesced tensor, which 
 _part("is_coalesced", lambda x: x._data.coalesced, "True if the coordinates are known to be sorted, each there once.")
 _part(
     "coalesce",
-    lambda x: (
-        x if x._data.coalesced else _recorded(wrap(coalesced(x._data)), x, "CoalesceBackward0", lambda grad: grad)
-    ),
+    lambda x: x if x._data.coalesced else crossed(coalesced(x._data), (x, lambda own: own), name="CoalesceBackward0"),
     """The tensor with its coordinates sorted and the values of equal ones added up; itself if it is coalesced.
 
     >>> import tritensor as torch
