@@ -337,7 +337,6 @@ HUGE = 2**63
         call("torch._utils", "_rebuild_tensor_v2"),
         call("torch.serialization", "_get_layout", text("torch.sparse_csr")),
         call("torch._utils", "_rebuild_sparse_tensor", b"NN"),
-        sparse_tensor(tensor(), tensor()),
         sparse_tensor(tensor(storage(kind="Long", count=2), size=(1, 2), stride=(2, 1)), tensor()),
         sparse_tensor(tensor(storage(kind="Long", count=2), size=(1, 1)), tensor(size=(1,)), (-1,)),
         call("torch._utils", "_rebuild_tensor", b"NNNN"),

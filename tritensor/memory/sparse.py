@@ -62,7 +62,7 @@ class Sparse(Lifted):
 
     def refusal(self, name: str) -> UnsupportedError:
         """The error for an operator that has no rule for sparse tensors, in PyTorch's words."""
-        words = f"Could not run 'aten::{name}' with arguments from the 'Sparse{str(self.device.type).upper()}' backend."
+        words = f"Could not run '{name}' with arguments from the 'Sparse{str(self.device.type).upper()}' backend."
         return UnsupportedError(words, "one of its tensors is sparse", remedy="convert it with .to_dense()")
 
     def refuse(self) -> Any:

@@ -20,7 +20,7 @@ D + S; D - S; S - D; S + 1; D.add(S, alpha=2); D.add_(S); S.double() + S; D.doub
 S.add_(T).coalesce(); S.add_(D); S - S; S + H; D + H; D.add_(H); S * 2; 2 * S; S.mul_(2); S / 2
 S / torch.tensor(2.); S / D; S * D; D * S; (C * T.coalesce()).to_dense(); S * torch.ones(3); -S; S.div_(2); S.abs()
 S.sqrt(); S ** 2; S.square(); S.sin(); S.tanh(); S.relu(); S.sign(); S.floor(); S.isnan(); S // 2; S.log1p(); S.neg_()
-S.exp(); S.cos(); S.max(); S.sort(); S.view(9); S == S; S.clamp(0); S.fill_(1); torch.where(D > 1, D, S); S.argmax()
+S.exp(); S.cos(); S.max(); S.sort(); S.view(9); S == S; S.clamp(1); S.fill_(1); torch.where(D > 1, D, S); S.argmax()
 S.sum(); S.sum(0); S.sum(1); H.sum(0); H.sum(1); torch.sparse.sum(S); torch.sparse.sum(H, (0, 1)); S.norm()
 S.norm(1); H.norm(); S.t(); S.transpose(0, 1); S.T.is_coalesced(); H.transpose(0, 1); S.permute(1, 0); S.mT
 S @ D; D @ S; S @ D[0]; torch.mm(S, D); torch.sparse.mm(S, D); torch.sparse.mm(D, S); S @ S; S @ T
@@ -57,8 +57,8 @@ def told(library: ModuleType, statement: str) -> str:
     try:
         return repr(eval(statement, names)).replace("tritensor.", "torch.")
     except (RuntimeError, TypeError, IndexError) as error:
-        words = str(error).splitlines()[0]
-        name = re.match(r"Could not run 'aten::(\w+?)_?[.'].* arguments", words)  # without the name of an overload
+        words = str(error).splitlines()[0].replace("'aten::", "'")
+        name = re.match(r"Could not run '(\w+?)_?[.'].* arguments", words)  # without the name of an overload
         return f"raises that there is no {name[1]}" if name else f"raises {words[:50]}"
 
 

@@ -126,7 +126,7 @@ def _part(name: str, read: Callable[[Tensor], Any], documentation: str, kind: st
 
     def call(self: Tensor) -> Any:
         if not is_sparse(self) and name.startswith("_"):
-            words = f"Could not run 'aten::{name}' with arguments from the '{self.device.type.upper()}' backend."
+            words = f"Could not run '{name}' with arguments from the '{self.device.type.upper()}' backend."
             raise UnsupportedError(words, remedy="convert the tensor with .to_sparse()")
         require(is_sparse(self), DtypeError, "{} expected {} tensor layout but got Strided", name, kind)
         if name in ("indices", "values"):

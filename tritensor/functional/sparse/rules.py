@@ -10,7 +10,7 @@ from ...errors import DtypeError, ShapeError, require
 from ...ground.public import public
 from ...kernels.bounds import operator as running
 from ...memory.sparse import Sparse
-from ...operators import registry
+from ...operators import Operator, registry
 from ...tensors import Tensor, wrap
 from ...types import Device, Dtype, devices, dtypes, layout
 from ..creation.creation import empty, tensor
@@ -21,17 +21,15 @@ from .coordinates import add_to, is_sparse, made, parts, values_at
 
 Inputs = tuple[Any, ...]
 Metadata = dict[str, Any]
-_LINEAR = ("copy", "neg", "mul", "div")
-# Operators that leave zero as it is: they are applied to the values, of each element one.
-_OF_VALUES = "abs sgn sign floor ceil trunc rint frac isnan isinf square sqrt expm1 log1p relu erf erfinv sin tan asin "
-_OF_VALUES += "atan sinh tanh asinh atanh floor_divide trunc_divide pow"
+Rule = Callable[[Operator, Inputs, Metadata], Tensor]
+_RULES: dict[str, Rule] = {}  # by the operator's name
 
 
 @public(functional=False)
 def sparse_coo_tensor(
-    indices: Any = None,
-    values: Any = None,
-    size: Any = None,
+    indices: Tensor | Sequence[Any] | None = None,
+    values: object = None,
+    size: Sequence[int] | None = None,
     *,
     dtype: Dtype = None,
     device: Device = None,
@@ -86,50 +84,72 @@ def sparse_coo_tensor(
     return result.requires_grad_() if requires_grad else result
 
 
-def apply(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+def apply(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     """An operator's result for inputs of which at least one is sparse.
 
     Raises:
         UnsupportedError: it has no rule, in PyTorch's words.
     """
-    return _RULES.get(operator.name, _refused)(operator, inputs, metadata)
+    rule = _RULES.get(operator.name) or (_of_values if operator.family == "elementwise" else _refused)
+    return rule(operator, inputs, metadata)
 
 
-def _refused(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+def _of(*names: str) -> Callable[[Rule], Rule]:
+    """A decorator of the rule for operators of these names."""
+
+    def declare(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return declare
+
+
+def _refused(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     name = running()
     raise next(x._data for x in inputs if is_sparse(x)).refusal(operator.name if name == "indexing" else name)
 
 
-def _of_values(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
-    """An operator of the values of a sparse tensor and numbers; they are coalesced first unless it is linear."""
+def _of_values(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
+    """An operator that leaves zero as it is, of the values of a sparse tensor, of each element one, and of numbers."""
     x, *others = inputs
     if not is_sparse(x) or any(isinstance(other, Tensor) and other.ndim for other in others):
         return _refused(operator, inputs, metadata)
-    x = x if operator.name in _LINEAR else x.coalesce()
+    if bool(operator(tensor(0, dtype=x.dtype), *others, **metadata) != 0):
+        return _refused(operator, inputs, metadata)
+    return _linear(operator, (x.coalesce(), *others), metadata)
+
+
+@_of("copy", "neg")
+def _linear(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
+    """An operator of the values of a sparse tensor as they are, and numbers."""
+    x, *others = inputs
     indices, values = parts(x)
     indices = operator(indices) if operator.name == "copy" else indices
     return made(indices, operator(values, *others, **metadata), x.shape, x._data.coalesced or values._needs)
 
 
-def _times(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+@_of("mul")
+def _times(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     """The products with a number, or with another tensor's elements at the coordinates."""
     x, y = inputs if is_sparse(inputs[0]) else inputs[::-1]
     if not isinstance(y, Tensor) or not y.ndim:
-        return _of_values(operator, (x, y), metadata)
+        return _linear(operator, (x, y), metadata)
     layout.broadcast_strides(tuple(y.shape), (0,) * y.ndim, tuple(x.shape))
     indices, values = parts(x, is_sparse(y))
     others = values_at(y if is_sparse(y) else y.expand(x.shape), indices)
     return made(indices, operator(values, others), x.shape, is_sparse(y) or x._data.coalesced, "MulBackward0")
 
 
-def _divided(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+@_of("div")
+def _divided(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     y = inputs[1]
     words = "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {} for divisor)"
     require(not isinstance(y, Tensor) or not y.ndim, DtypeError, words, list(getattr(y, "shape", ())))
-    return _of_values(operator, inputs, metadata)
+    return _linear(operator, inputs, metadata) if is_sparse(inputs[0]) else _refused(operator, inputs, metadata)
 
 
-def _plus(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+@_of("add", "sub", "add_scaled")
+def _plus(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     """The sum of two sparse tensors is sparse, that of a dense and a sparse one dense."""
     x, y = inputs
     alpha: Any = metadata.get("alpha", -1 if operator.name == "sub" else 1)
@@ -149,7 +169,8 @@ def _plus(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
     return total.coalesce() if both else total
 
 
-def _sum(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+@_of("sum")
+def _sum(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     """The sum of all values, or along dimensions; dense where no sparse dimension is left."""
     (x,), sparse = inputs, inputs[0]._data.dims
     dims = layout.normalize_dims(metadata["dim"], x.ndim)
@@ -163,13 +184,15 @@ def _sum(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
     return made(indices[kept], values, shape, False, "SumBackward0").coalesce() if kept else values
 
 
-def _norm(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+@_of("norm")
+def _norm(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     if metadata["dim"] is not None or metadata["keepdim"]:
         return _refused(operator, inputs, metadata)
     return operator(parts(inputs[0], True)[1], **metadata)
 
 
-def _product(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+@_of("matmul")
+def _product(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     """The product of matrices, or of a sparse matrix and a vector; dense unless both are sparse."""
     x, y = inputs
     if is_sparse(x) and y.ndim == 1:
@@ -197,17 +220,13 @@ def _product(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
     return made(stack([rows[left], others[place]]), found, (x.shape[0], y.shape[1])).coalesce()
 
 
-def _linear(operator: Any, inputs: Inputs, metadata: Metadata) -> Tensor:
+@_of("linear")
+def _affine(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     product = registry["matmul"](inputs[0], inputs[1].t())
     return product if inputs[2] is None else product + inputs[2]
 
 
-_RULES: dict[str, Callable[[Any, Inputs, Metadata], Tensor]] = dict.fromkeys(_OF_VALUES.split(), _of_values)
-_RULES |= {"copy": _of_values, "neg": _of_values, "mul": _times, "div": _divided, "sum": _sum, "norm": _norm}
-_RULES |= {"matmul": _product, "linear": _linear, "add": _plus, "sub": _plus, "add_scaled": _plus}
-
-
-def change(x: Tensor, operator: Any, arguments: Inputs, metadata: Metadata) -> bool:
+def change(x: Tensor, operator: Operator, arguments: Inputs, metadata: Metadata) -> bool:
     """Add a sparse tensor to a dense one in place; False for all other changes, which are made and then written."""
     name = getattr(operator, "name", operator.__name__)
     if name not in ("add", "sub", "add_scaled") or is_sparse(x):
