@@ -56,7 +56,7 @@ def sparse_coo_tensor(
         ShapeError: coordinates, values and size do not fit together.
     """
     if values is None:
-        size = indices if size is None else size
+        size = [*(indices or ())] if size is None else size
         indices, values, is_coalesced = empty(len(size), 0), empty(0, dtype=dtype, device=device), True
     values = values if isinstance(values, Tensor) else tensor(values, dtype=dtype)
     where = values.device if device is None else devices.resolve(device)
