@@ -329,7 +329,6 @@ def test_records_have_the_layout_of_pytorchs(tmp_path):
 def test_whole_modules_and_tensors_that_we_lack_are_refused_by_name():
     for value, words in [
         (torch.nn.Linear(2, 2), "torch.nn.modules.linear.Linear"),
-        (torch.ones(2, device="meta"), "meta"),
         (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn"),
     ]:
         with pytest.raises(tritensor.errors.CheckpointError, match=words):
@@ -339,6 +338,18 @@ def test_whole_modules_and_tensors_that_we_lack_are_refused_by_name():
     scripted.seek(0)
     with pytest.raises(tritensor.errors.CheckpointError, match="TorchScript"):
         load(scripted)
+
+
+@pytest.mark.parametrize("parameter", [False, True])
+def test_meta_tensors_stay_without_elements(parameter):
+    theirs = torch.empty(3, 2, device="meta", dtype=torch.float16).T
+    ours = tritensor.empty(3, 2, device="meta", dtype=tritensor.float16).T
+    if parameter:
+        theirs, ours = torch.nn.Parameter(theirs), tritensor.nn.Parameter(ours)
+    read, back = from_torch([theirs])[0], torch.load(_saved([ours]), map_location="cpu")[0]
+    for found, kind in ((read, tritensor.nn.Parameter), (back, torch.nn.Parameter)):
+        assert found.is_meta and (found.shape, found.stride()) == ((2, 3), (1, 2)) and found.requires_grad is parameter
+        assert str(found.dtype).endswith("float16") and isinstance(found, kind) is parameter
 
 
 def test_a_cuda_tag_survives_the_way_through_torch():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from ..functional.creation.likeness import empty_like
 from ..ground.arguments import check_flag
 from ..tensors import Tensor
 from ..types import Device, Dtype, devices
@@ -62,6 +63,12 @@ class Module(ModuleTree):
     # `_load_from_state_dict`.
     _version = 1
     call_super_init = False
+
+    if TYPE_CHECKING:  # type checkers know no other form
+
+        def __setattr__(self, name: str, value: object) -> None: ...
+    else:
+        __setattr__ = ModuleTree._set_attribute
 
     _backward_pre_hooks: OrderedDict[int, Any]
     _backward_hooks: OrderedDict[int, Any]
@@ -245,6 +252,18 @@ class Module(ModuleTree):
         self._apply(conversion.converter(device, dtype, non_blocking, memory_format))
         conversion.warn_unregistered(self, device, dtype)
         return self
+
+    def to_empty(self, *, device: Device, recurse: bool = True) -> Self:
+        """Give the module uninitialised memory on a device, and return it: a model that was made on `meta`, above all.
+
+        >>> from tritensor import nn
+        >>> nn.Linear(2, 3, device="meta").to_empty(device="cpu").weight.shape
+        tritensor.Size([3, 2])
+
+        Args:
+            recurse: the modules below as well.
+        """
+        return self._apply(lambda tensor: empty_like(tensor, device=device), recurse)
 
     def cuda(self, device: Device = None) -> Self:
         """Move the module to a CUDA device, the current one unless another is named."""

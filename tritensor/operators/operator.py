@@ -294,7 +294,7 @@ class Operator:
         if key is None and any(isinstance(x, Tensor) and isinstance(x._data, Lifted) for x in inputs):
             return lifted_call(self, inputs, metadata)
         call = self.prepared(inputs, metadata)
-        if key is None or watch or key in self.replays:
+        if key is None or watch or key in self.replays or call.device is devices.meta:
             arrays = self.execute(call)
         else:
             call.arrays = self.arrays_of(call)
@@ -334,6 +334,10 @@ class Operator:
         """Compute the results' arrays from the call's arrays; on a device into `outs`, which are made unless given."""
         if call.device is devices.cpu:
             return self.on_host(call)(*call.arrays)
+        if call.device is devices.meta:
+            return call.outs or [
+                buffer.empty(shape, kind, call.device, *rest) for shape, kind, *rest in self.allocate(call)
+            ]
         refuse_complex(self.name, call.device, () if self.on_pairs else (call.compute, *call.results, *call.arrays))
         given = bool(call.outs)
         if not given:
@@ -371,7 +375,7 @@ class Operator:
         if call is None:
             return False
         call.outs = [out]
-        if key is None or key in self.replays:
+        if key is None or key in self.replays or call.device is devices.meta:
             self.compute(call)
         else:
             traced(call, key, (inputs, metadata), values, lambda: self.compute(call))

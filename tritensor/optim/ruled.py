@@ -182,7 +182,7 @@ class Ruled(Declared):
         rule = self._rules[frozenset([name for name, option in self._switched.items() if group[option]])]
         names, counted, states, rate = rule.inputs[2:], self._counted, self.state, group["lr"]
         capturable, recorded = group.get("capturable"), self.defaults["differentiable"]
-        in_memory = isinstance(rate, Tensor) and rate.is_cuda and (capturable or not counted)
+        in_memory = isinstance(rate, Tensor) and rate._off_host and (capturable or not counted)
         try:
             options, lr = self._options_of(group), None if in_memory else float(rate)
         except (TypeError, ValueError) as error:
@@ -424,7 +424,7 @@ class Ruled(Declared):
     ) -> None:
         """A step whose counts, and the learning rate if it is a tensor, are in device memory and are read there."""
         device, first = key
-        lr = rate.to(device) if isinstance(rate, Tensor) and rate.is_cuda else float(rate)
+        lr = rate.to(device) if isinstance(rate, Tensor) and rate._off_host else float(rate)
         counters = [[_counter_on(device, state, name) for name in self._counted] for _, state in members]
         given = options if self._counted else [float(first), *options]
         rates = Schedule(self._schedule, lr, given, counters, self._takes, tuple(rule.metadata))

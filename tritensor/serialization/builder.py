@@ -78,6 +78,8 @@ class Builder:
         claims: which storages the file has.
     """
 
+    objects: Any = None  # what may be named besides data (`serialization.objects`), if anything may
+
     def __init__(self, claims: Claims) -> None:
         self._claims = claims
         self.file_size = claims.file_size

@@ -15,6 +15,7 @@ from ..memory import buffer, copies
 from ..memory.array import DeviceArray
 from ..nn.parameter import Parameter
 from ..tensors import Tensor, wrap
+from ..types import devices
 from ..types.devices import device
 from ..types.dtypes import int64
 from .builder import Builder, StorageRecord, StoredTensor
@@ -47,7 +48,7 @@ class TensorBuilder(Builder):
     def place(self, storage: StorageRecord) -> None:
         """Choose the storage's device and allocate memory there."""
         where = self._restore(storage)
-        if where.type == "cuda":
+        if where.type != "cpu":
             storage.memory = buffer.empty((storage.nbytes,), U1, where)
         elif self._mapped is None or not storage.nbytes:
             storage.memory = np.empty(storage.nbytes, np.uint8)
@@ -60,7 +61,7 @@ class TensorBuilder(Builder):
         """A tensor over its storage's memory, which may not be filled yet."""
         tensor = wrap(view_of(stored, stored.storage.memory))
         tensor.requires_grad = stored.requires_grad
-        if stored.conjugate or stored.negative:
+        if (stored.conjugate or stored.negative) and not tensor.is_meta:
             self._lazy.append((tensor, stored))
         return tensor
 
@@ -121,7 +122,9 @@ def view_of(stored: StoredTensor, memory: Any) -> Any:
 
 
 def read_storage(checkpoint: Checkpoint, storage: StorageRecord, memory: Any) -> None:
-    """Read a storage into flat memory of bytes: at once on the host, through pinned memory to a device."""
+    """Read a storage into flat memory of bytes: at once on the host, through pinned memory to a device, not to meta."""
+    if memory.__class__ is DeviceArray and memory.device is devices.meta:
+        return
     reader = checkpoint.open_storage(storage)
     if isinstance(memory, np.ndarray):
         if memory.size:

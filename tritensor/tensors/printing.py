@@ -145,14 +145,18 @@ def format_tensor(tensor: Any, prefix: str = "tensor(", part: bool = False) -> s
         data, lines = tensor._data, ",\n" + " " * len(prefix)
         names = zip(("indices=tensor(", "values=tensor("), (data.indices, data.array), strict=True)
         texts = [format_tensor(leaves.wrap(array), " " * len(prefix) + name, True) for name, array in names]
-        suffixes = [f"device='{tensor.device}'"] if tensor.is_cuda else []
+        suffixes = [f"device='{tensor.device}'"] if tensor._off_host else []
         suffixes += [f"size={data.shape}", f"nnz={data.indices.shape[1]}"]
         suffixes += [] if tensor.dtype in _implied() else [f"dtype={tensor.dtype!r}"]
         suffixes += ["layout=tritensor.sparse_coo", *history_of(tensor)]
         text = prefix + lines.join([each.lstrip() for each in texts])
         return _with_suffixes(text, suffixes, len(prefix), True) + ")"
+    if tensor.is_meta:
+        suffixes = [f"device='{tensor.device}'", f"size={tuple(tensor.shape)}"]
+        suffixes += [f"dtype={tensor.dtype!r}"] if tensor.dtype is not dtypes.get_default_dtype() else []
+        return _with_suffixes(prefix + "...", suffixes + history_of(tensor), len(prefix)) + ")"
     shown = tensor.detach()
-    if tensor.is_cuda and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
+    if tensor._off_host and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
         shown = shown[tuple([slice(1) if step == 0 else slice(None) for step in shown.stride()])]
     array = np.broadcast_to(shown._to_host(), tensor.shape)
     dtype = tensor.dtype
@@ -162,7 +166,7 @@ def format_tensor(tensor: Any, prefix: str = "tensor(", part: bool = False) -> s
     if array.dtype == dtypes.bfloat16.numpy:
         array = array.astype(np.float32)
     suffixes = []
-    if tensor.is_cuda and not part:
+    if tensor._off_host and not part:
         suffixes.append(f"device='{tensor.device}'")
     if array.size == 0:
         text = "[]"

@@ -17,7 +17,8 @@ import numpy as np
 from ..autograd import leaves
 from ..errors import AutogradError, RangeError
 from ..ground.public import methods_of, public
-from ..memory.array import DeviceArray
+from ..memory.array import DeviceArray, form_of
+from ..memory.buffer import meta
 from ..memory.foreign import shared
 from ..memory.lifted import Lifted, device_of
 from ..memory.sparse import Sparse
@@ -80,6 +81,17 @@ class Tensor(HostAccess, History):
     @property
     def is_cuda(self) -> bool:
         """True if the elements are on a CUDA device (real or simulated)."""
+        data = self._data
+        return data.__class__ is not ndarray and device_of(data).type == "cuda"
+
+    @property
+    def is_meta(self) -> bool:
+        """True on the device `meta`: there are a shape, strides and a dtype, but no elements."""
+        return self.device is devices.meta
+
+    @property
+    def _off_host(self) -> bool:
+        """True if the elements are not in the host's memory."""
         data = self._data
         return data.__class__ is DeviceArray or (isinstance(data, Lifted) and data.device is not devices.cpu)
 
@@ -211,7 +223,8 @@ class Tensor(HostAccess, History):
 
     def __format__(self, spec: str) -> str:
         # as in PyTorch a Parameter, like every other subclass, prints as a tensor
-        return format(self.item(), spec) if self.ndim == 0 and type(self) is Tensor else object.__format__(self, spec)
+        number = self.ndim == 0 and type(self) is Tensor and not self.is_meta
+        return format(self.item(), spec) if number else object.__format__(self, spec)
 
     def __repr__(self) -> str:
         from .printing import format_tensor
@@ -224,6 +237,8 @@ class Tensor(HostAccess, History):
         return tensor_html(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if self.is_meta:
+            return _rebuild_meta, (self.__class__, tuple(self._data.shape), self.stride(), self.dtype, self._needs)
         data = self.detach().cpu()._data if self._data.__class__ is Sparse else self._to_host()
         return _rebuild, (self.__class__, data, str(self.device), self._needs)
 
@@ -235,7 +250,7 @@ class Tensor(HostAccess, History):
                 remedy="copy x.detach().clone()",
             )
         sparse = self._data.__class__ is Sparse
-        data = self.detach().clone()._data if sparse else self._data if self.is_cuda else self._host_array()
+        data = self.detach().clone()._data if sparse else self._data if self._off_host else self._host_array()
         copied = memo[id(self)] = blank(self.__class__, data if sparse else copy_with_storage(data, memo))
         copied._needs, copied._counter = self._needs, deepcopy(self._counter, memo)
         kept = {name: value for name, value in self.__dict__.items() if name == "_grad" or not hasattr(Tensor, name)}
@@ -270,6 +285,13 @@ def blank(kind: type[Tensor], data: object) -> Any:
 def _rebuild(kind: type[Tensor], array: np.ndarray, place: str, needs: bool) -> Tensor:
     """Make a tensor from its pickled form."""
     tensor: Tensor = blank(kind, wrap(array).to(place)._data)
+    tensor._needs = needs
+    return tensor
+
+
+def _rebuild_meta(kind: type[Tensor], shape: Any, strides: Any, dtype: dtypes.dtype, needs: bool) -> Tensor:
+    """Make a meta tensor from its pickled form."""
+    tensor: Tensor = blank(kind, meta(form_of(shape, strides, dtype.numpy, devices.meta, 0)))
     tensor._needs = needs
     return tensor
 

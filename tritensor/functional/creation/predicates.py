@@ -35,7 +35,7 @@ def _never(name: str) -> Callable[[Tensor], bool]:
     return call
 
 
-_NEVER = "ipu maia meta mkldnn mps mtia nested quantized sparse_csr vulkan xla xpu"
+_NEVER = "ipu maia mkldnn mps mtia nested quantized sparse_csr vulkan xla xpu"
 for _name in _NEVER.split():
     method(f"is_{_name}")(property(_never(f"is_{_name}")))
 for _name in ("distributed", "inference"):
@@ -44,7 +44,7 @@ for _name in ("distributed", "inference"):
 
 def _is_cpu(self: Tensor) -> bool:
     """True if the elements are in the host's memory."""
-    return not self.is_cuda
+    return not self._off_host
 
 
 method("is_cpu")(property(_is_cpu))
@@ -104,7 +104,7 @@ def _by_element(name: str, x: Tensor, others: tuple[Tensor, ...], function: Call
                 f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
             )
         if each._data.__class__ is DeviceArray or each.dtype is not x.dtype:
-            words = "is only implemented on CPU tensors" if each.is_cuda else "takes tensors of one dtype"
+            words = "is only implemented on CPU tensors" if each._off_host else "takes tensors of one dtype"
             raise ArgumentError(f"{name}() {words}")
         if each.numel() != x.numel():
             raise ShapeError(f"{name}(): the number of elements differs: {x.numel()} and {each.numel()}")

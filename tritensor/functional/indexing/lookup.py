@@ -250,6 +250,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise DtypeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0 and num_classes <= 0:
         raise ShapeError("Can not infer total number of classes from empty tensor.")
+    if tensor.is_meta and num_classes == -1:
+        raise UnsupportedError("one_hot: a meta tensor has no largest element", remedy="pass num_classes")
     low, high = kernels.value_range(tensor)
     if low < 0:
         raise ShapeError(beyond(tensor, 0, high, "Class values must be non-negative."))

@@ -104,6 +104,8 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         ShapeError: a negative rate, or NaN. DtypeError: rates that are not floating.
     """
     floating(input.dtype, "poisson")
+    if input.is_meta:
+        return unmoved("PoissonBackward0", creation.empty(input.shape, dtype=input.dtype, device="meta"), input)
     rates = input.detach()._to_host().astype(np.float64)
     require((rates >= 0).all(), ShapeError, "invalid Poisson rate, expected rate to be non-negative")
     drawn = np.asarray(_numpy(input.device, generator).poisson(np.minimum(rates, 9e18)), np.float64)

@@ -373,7 +373,7 @@ def pin_memory(self: Tensor, device: Device = None) -> Tensor:
     Raises:
         DeviceError: the tensor is not on the CPU.
     """
-    if self.is_cuda:
+    if self._off_host:
         raise DtypeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
     if active() is None or self._pinned:
         return self
@@ -417,7 +417,7 @@ def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memo
     """
     if dtype is None:
         sparse = "sparse." if self._data.__class__ is Sparse else ""
-        return f"torch.{'cuda.' if self.is_cuda else ''}{sparse}{self.dtype.legacy}Tensor"
+        return f"torch.{f'{self.device.type}.' if self._off_host else ''}{sparse}{self.dtype.legacy}Tensor"
     place, kind = (None, dtype) if isinstance(dtype, dtypes.dtype) else _of_type_name(dtype)
     return to(self, place, kind, non_blocking, memory_format=memory_format)
 

@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...autograd.tape import Slot
 from ...errors import HostComputationWarning, explain, warn
+from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...memory.copies import from_host, to_host
 from ...operators import Dtypes, Operator
@@ -67,6 +70,9 @@ class Hosted(Operator):
         """Call the reference, with copies from and to the device where the tensors are on one."""
         if call.device is devices.cpu:
             return self.on_host(call)(*call.arrays)
+        if call.device is devices.meta:
+            found = self.on_host(call)(*map(_alike, call.arrays))
+            return [buffer.empty(array.shape, array.dtype, call.device) for array in found]
         if self.name not in _said:
             _said.add(self.name)
             warn(
@@ -79,6 +85,15 @@ class Hosted(Operator):
             )
         operands = [to_host(value) if isinstance(value, DeviceArray) else value for value in call.arrays]
         return [from_host(found, call.device) for found in self.on_host(call)(*operands)]
+
+
+def _alike(value: Any) -> Any:
+    """For a meta tensor's array one of the host that every reference accepts: of identities, in the memory of one."""
+    if not isinstance(value, DeviceArray):
+        return value
+    matrices = value.ndim > 1 and value.dtype.kind in "fc"
+    one = np.eye(*value.shape[-2:], dtype=value.dtype) if matrices else np.ones((), value.dtype)
+    return np.broadcast_to(one, value.shape)
 
 
 def hosted(

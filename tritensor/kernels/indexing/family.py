@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...drivers.capture import capturing
-from ...errors import BoundsError, DtypeError, ShapeError
+from ...errors import BoundsError, DtypeError, ShapeError, UnsupportedError
 from ...memory.array import DeviceArray
 from ...memory.lifted import Batched
 from ...operators import Dtypes, Operator, Shapes, copy_into
@@ -326,14 +326,14 @@ def check_bounds(
 
 
 def value_range(where: Tensor) -> tuple[int, int]:
-    """The smallest and the largest element; (0, -1) where there is none.
+    """The smallest and the largest element; (0, -1) where there is none, and of meta tensors.
 
     For a CUDA tensor they are cached on it with its version, so that the backward pass does not read them again.
     """
     data = where._data
     while isinstance(data, Batched):  # all samples at once
         where, data = wrap(data.array), data.array
-    if data.size == 0:
+    if data.size == 0 or where.device is devices.meta:
         return 0, -1
     if data.__class__ is not DeviceArray:
         host = where._host_array()
@@ -379,6 +379,13 @@ def nonzero_positions(x: Tensor) -> Any:
             "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
             "nonzero()",
             "the samples may have different numbers of elements that are not zero",
+            remedy="choose elements with torch.where, whose result has the shape of its input",
+        )
+    if x.is_meta:
+        raise UnsupportedError(
+            "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct "
+            "data-independent implementation does not exist.",
+            "the shape of the result depends on the elements, and a meta tensor has none",
             remedy="choose elements with torch.where, whose result has the shape of its input",
         )
     if data.__class__ is DeviceArray:
