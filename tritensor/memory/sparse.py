@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import DtypeError, ShapeError, UnsupportedError
 from ..ground.public import PACKAGE
+from .array import DeviceArray
 from .lifted import Level, Lifted
 
+Array = np.ndarray | DeviceArray
 _level = Level(0)  # of no transformation
 
 
@@ -30,7 +34,7 @@ class Sparse(Lifted):
     rules: Any = None
     strides = property(lambda self: (1,) * self.ndim)  # there are none: no element shares memory with another
 
-    def __init__(self, indices: Any, values: Any, shape: tuple[int, ...], coalesced: bool = False) -> None:
+    def __init__(self, indices: Array, values: Array, shape: tuple[int, ...], coalesced: bool = False) -> None:
         super().__init__(values, _level, shape)
         self.indices, self.coalesced = indices, coalesced
         if not Sparse.used:

@@ -75,10 +75,11 @@ class TensorBuilder(Builder):
         self._lazy += [(made, stored) for known, stored in self._lazy if known is tensor]
         return made
 
-    def sparse(self, indices: Any, values: Any, size: tuple[int, ...], coalesced: bool) -> Any:
+    def sparse(self, indices: object, values: object, size: tuple[int, ...], coalesced: bool) -> Any:
         """A sparse tensor over the memory of both."""
-        tensors = isinstance(indices, Tensor) and isinstance(values, Tensor) and indices.dtype is int64
-        if not tensors or min(size, default=0) < 0:
+        if not isinstance(indices, Tensor) or indices.dtype is not int64 or min(size, default=0) < 0:
+            return None
+        if not isinstance(values, Tensor):
             return None
         if any(known is values for known, _ in self._lazy):
             raise Malformed("a sparse tensor has values that are to be conjugated or negated")

@@ -177,7 +177,7 @@ def to_dense(self: Tensor, dtype: Dtype = None, *, masked_grad: bool | None = No
 
 
 @method("to_sparse", "to_sparse_coo")
-def to_sparse(self: Tensor, sparse_dim: Any = None) -> Tensor:
+def to_sparse(self: Tensor, sparse_dim: int | None = None) -> Tensor:
     """The tensor as a sparse one, coalesced; itself if it is sparse.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import DtypeError, ShapeError, require
 from ...ground.public import public
 from ...kernels.bounds import operator as running
-from ...memory.sparse import Sparse
+from ...memory.sparse import Array, Sparse
 from ...operators import Operator, registry
 from ...tensors import Tensor, wrap
 from ...types import Device, Dtype, devices, dtypes, layout
@@ -251,7 +251,7 @@ def without_values(x: Tensor) -> Tensor:
     return wrap(Sparse(data.indices[:, :0], data.array[:0], data.shape, True))
 
 
-def rows_of(array: Any, rows: Sequence[int]) -> Any:
+def rows_of(array: Array, rows: Sequence[int]) -> Any:
     """Rows of an array."""
     return wrap(array)[list(rows)]._data
 
