@@ -59,6 +59,7 @@ _LATER = (
     "settings",
     "signal",
     "sklearn",
+    "sparse",
     "special",
     "testing",
     "utils",
@@ -76,7 +77,8 @@ _FROM = {
 __all__ = ["__version__", "accelerator", "amp", "array_api", "autograd", "backends", "compile", "compiler", "cpu"]
 __all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "linalg"]
 __all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "pi", "plot", "quasirandom"]
-__all__ += ["random", "return_types", "save", "serialization", "settings", "signal", "special", "testing", "utils"]
+__all__ += ["random", "return_types", "save", "serialization", "settings", "signal", "sparse"]
+__all__ += ["special", "testing", "utils"]
 __all__ += ["version", "vision", "vmap"]
 __all__ = sorted([*__all__, *_PACKAGE.listed()])
 

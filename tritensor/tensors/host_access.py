@@ -13,6 +13,7 @@ from ..memory.array import DeviceArray
 from ..memory.copies import to_host
 from ..memory.lifted import Batched, Lifted
 from ..memory.pending import PendingArray
+from ..memory.sparse import Sparse
 from ..types import devices, dtypes
 
 ndarray = np.ndarray
@@ -65,6 +66,8 @@ class HostAccess:
         """
         if force:
             return self.detach()._to_host()
+        if self._data.__class__ is Sparse:
+            raise ArgumentError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
         if self._off_host:
             raise ArgumentError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
