@@ -131,7 +131,7 @@ def stack_name(module, attribute):
         (name("torch._utils", "_rebuild_wrapper_subclass"),),
         (name("", ""),),
         (name("torch", "QInt8Storage"),),
-        (name("torch", "float8_e4m3fn"),),
+        (name("torch", "float8_e8m0fnu"),),
         (name("torch.nn.modules.linear", "Linear"), b")\x81"),
     ],
 )
@@ -488,7 +488,7 @@ def test_names_that_are_refused_say_what_to_save_instead():
     for full, remedy in [
         ("torch._utils._rebuild_sparse_tensor", "to_dense()"),
         ("torch._utils._rebuild_qtensor", "dequantize()"),
-        ("torch.float8_e5m2", "bfloat16"),
+        ("torch.float8_e8m0fnu", "bfloat16"),
         ("torch.nn.modules.linear.Linear", "state_dict()"),
         ("numpy.random._pickle.__generator_ctor", "NumPy arrays"),
     ]:

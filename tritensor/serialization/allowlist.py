@@ -257,7 +257,7 @@ _CALLABLE = {
     "torch._tensor._rebuild_from_type_v2": (_from_type, 700),
     **numpy_objects.CALLABLE,
 }
-BY_NAME = {entry.name: entry for entry in dtypes.ALL}
+BY_NAME = {entry.name: entry for entry in dtypes.STORED}
 
 ALLOWED: dict[str, Any] = {
     **{name: Global(name, build, cost) for name, (build, cost) in _CALLABLE.items()},
