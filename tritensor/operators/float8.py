@@ -12,11 +12,9 @@ from ..types import dtypes
 FLOAT8, _ARRAYS = dtypes.FLOAT8, frozenset(kind.numpy for kind in dtypes.FLOAT8)
 # PyTorch's names of kernels in its messages, where they are not made of the operator's
 _NAMES = (
-    "add=add_stub sub=add_stub mul=mul_cpu_reduced_float pow=pow clamp=clamp_scalar_cpu mean=sum_cpu sgn=sign_cpu "
-    "prod=prod_out_cpu cumsum=cumsum_out_cpu largest=max_all smallest=min_all amax=max_values_cpu amin=min_values_cpu "
-    "relu=clamp_min_scalar_cpu sigmoid=sigmoid_cpu_reduced_float softmax=softmax_lastdim_kernel_impl exp=exp_vml_cpu "
-    "sort=sorting_kernel_method_name count_nonzero=nonzero_count_cpu gather=gather_expanded_index log=log_vml_cpu "
-    "scatter=scatter_gather_tensor_cpu uniform=check_uniform_bounds normal=normal_kernel_cpu sqrt=sqrt_vml_cpu"
+    "add=add_stub sub=add_stub mul=mul_cpu_reduced_float pow=pow clamp=clamp_scalar_cpu mean=sum_cpu exp=exp_vml_cpu "
+    "sqrt=sqrt_vml_cpu relu=clamp_min_scalar_cpu sigmoid=sigmoid_cpu_reduced_float amax=max_values_cpu largest=max_all "
+    "softmax=softmax_lastdim_kernel_impl uniform=check_uniform_bounds normal=normal_kernel_cpu"
 )
 _KERNELS = dict(pair.split("=") for pair in _NAMES.split())
 
@@ -39,9 +37,11 @@ def takes_float8(call: Call) -> bool:
 def computes_float8(call: Call) -> bool:
     """True if a call computes with float8 operands: one that moves elements does beside numbers, and for sums."""
     inputs, moved = call.inputs, call.operator.float8 == "moved" and call.compute in FLOAT8
+    if call.operator.float8 == "taken":
+        return False
     if moved and not call.metadata.get("accumulate"):
         return not all(x is None or (isinstance(x, Tensor) and x.device is call.device) for x in inputs)
-    return any([isinstance(value, Tensor) and value._data.dtype in _ARRAYS for value in inputs])
+    return any(isinstance(value, Tensor) and value._data.dtype in _ARRAYS for value in inputs)
 
 
 def through_float32(call: Call) -> Any:

@@ -88,7 +88,7 @@ class Operator:
         node: PyTorch's operator that names the node, where it is not of the operator's name.
         linear: how it is linear, for forward mode, see `lifting.forward`; empty where it is not, or needs no rule.
         overload: the number of PyTorch's overload, of what a node saved by name; None where there is one alone.
-        float8: "moved", "computed" (in float32) or "paired" (not beside numbers), for float8; else refused.
+        float8: "moved", "computed" (in float32), "paired" (not beside numbers) or "taken" by a kernel; else refused.
         autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.

@@ -27,8 +27,8 @@ def tile_position(tile, row_tiles, col_tiles, GROUP: tl.constexpr):
 
 @device_function
 def sum_of_products(x, y, total, PRODUCT: tl.constexpr):
-    """`total + x @ y`. PRODUCT is the precision of `tl.dot` for float32, or "sum" for dtypes that it refuses, or "eighth"
-    for float8, whose sums the tensor cores keep in fewer bits: they are added to float32 tile by tile."""
+    """`total + x @ y`. PRODUCT is the precision of `tl.dot` for float32, "sum" for dtypes that it refuses, or "eighth":
+    tensor cores keep sums of float8 products in fewer bits, which are added to float32 tile by tile."""
     if PRODUCT == "eighth":
         # with max_num_imprecise_acc Triton adds sums that are in flight in a pipelined loop
         return total + tl.dot(x, y, out_dtype=total.dtype)
