@@ -71,7 +71,7 @@ def to_torch(obj, **options):
 FORMS = [{}, {"_use_new_zipfile_serialization": False}]
 
 
-@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("dtype", dtypes.STORED, ids=lambda dtype: dtype.name)
 def test_every_dtype_both_ways(dtype):
     raw = np.arange(96, dtype=np.uint8) % (2 if dtype.name == "bool" else 255)
     array = raw.view(dtype.numpy).reshape(2, -1)
@@ -129,12 +129,12 @@ def test_values_both_ways(value):
 
 
 def test_sizes_devices_and_dtypes_both_ways():
-    ours = [tritensor.Size([2, 3]), tritensor.device("cuda:1"), tritensor.device("cpu"), *dtypes.ALL]
+    ours = [tritensor.Size([2, 3]), tritensor.device("cuda:1"), tritensor.device("cpu"), *dtypes.STORED]
     theirs = [
         torch.Size([2, 3]),
         torch.device("cuda:1"),
         torch.device("cpu"),
-        *(getattr(torch, d.name) for d in dtypes.ALL),
+        *(getattr(torch, d.name) for d in dtypes.STORED),
     ]
     assert alike(from_torch(theirs), theirs)
     assert alike(ours, to_torch(ours))
@@ -329,7 +329,7 @@ def test_records_have_the_layout_of_pytorchs(tmp_path):
 def test_whole_modules_and_tensors_that_we_lack_are_refused_by_name():
     for value, words in [
         (torch.nn.Linear(2, 2), "torch.nn.modules.linear.Linear"),
-        (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn"),
+        (torch.ones(2).to(torch.float8_e8m0fnu), "float8_e8m0fnu"),
     ]:
         with pytest.raises(tritensor.errors.CheckpointError, match=words):
             from_torch({"a": value})

@@ -132,7 +132,7 @@ def stack_name(module, attribute):
         (name("torch._utils", "_rebuild_wrapper_subclass"),),
         (name("", ""),),
         (name("torch", "QInt8Storage"),),
-        (name("torch", "float8_e4m3fn"),),
+        (name("torch", "float8_e8m0fnu"),),
         (name("torch.nn.modules.linear", "Linear"), b")\x81"),
     ],
 )
@@ -492,7 +492,7 @@ def test_a_dtypes_flags_and_alignment_are_not_taken_from_the_file():
 def test_names_that_are_refused_say_what_to_save_instead():
     for full, remedy in [
         ("torch._utils._rebuild_qtensor", "dequantize()"),
-        ("torch.float8_e5m2", "bfloat16"),
+        ("torch.float8_e8m0fnu", "bfloat16"),
         ("torch.nn.modules.linear.Linear", "state_dict()"),
         ("numpy.random._pickle.__generator_ctor", "NumPy arrays"),
     ]:

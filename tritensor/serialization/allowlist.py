@@ -288,7 +288,7 @@ _CALLABLE = {
     "torch.serialization._get_layout": (_layout, 0),
     **numpy_objects.CALLABLE,
 }
-BY_NAME = {entry.name: entry for entry in dtypes.ALL}
+BY_NAME = {entry.name: entry for entry in dtypes.STORED}
 
 ALLOWED: dict[str, Any] = {
     **{name: Global(name, build, cost) for name, (build, cost) in _CALLABLE.items()},

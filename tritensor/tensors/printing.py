@@ -163,7 +163,7 @@ def format_tensor(tensor: Any, prefix: str = "tensor(", part: bool = False) -> s
     summarize = array.size > options.threshold
     if summarize:
         array = _summary(array, 1)
-    if array.dtype == dtypes.bfloat16.numpy:
+    if dtype is dtypes.bfloat16 or dtype in dtypes.FLOAT8:
         array = array.astype(np.float32)
     suffixes = []
     if tensor._off_host and not part:

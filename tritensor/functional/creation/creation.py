@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import ArgumentError, DtypeError, NumberError, explain
 from ...ground.arguments import UNEXPECTED, guarded, recovered, wrong_type
 from ...ground.public import method, public, publish
+from ...host.copying import cast
 from ...host.scalars import converted, single
 from ...kernels.bounds import bounds_at_host, within
 from ...memory import buffer, copies
@@ -244,15 +245,8 @@ def tensor(
     wanted, data = None if dtype is None else numpy_dtype(dtype), read(data)
     array = _as_array(data, wanted) if not isinstance(data, np.ndarray) else data
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
-    copied = _cast(array, kind) if array is data else _converted(array, kind, data)
+    copied = cast(array, kind) if array is data else _converted(array, kind, data)
     return finish(place(copied.copy() if copied is array else copied, device), requires_grad, pin_memory)
-
-
-def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
-    if array.dtype == kind:
-        return array
-    with np.errstate(all="ignore"):
-        return array.astype(kind)
 
 
 def _one_by_one(data: object, shape: tuple[int, ...], kind: np.dtype) -> np.ndarray | None:
@@ -295,7 +289,7 @@ def _converted(array: np.ndarray, kind: np.dtype, data: object = None) -> np.nda
                 f"the data go from {low.item()} to {high.item()}, {kind.name} from {limits.min} to {limits.max}",
                 remedy="take a wider dtype, or make the tensor first and wrap around with .to(dtype)",
             )
-    return _cast(array, kind)
+    return cast(array, kind)
 
 
 @public(functional=False, guard=False)
@@ -308,7 +302,7 @@ def as_tensor(data: object, dtype: Dtype = None, device: Device = None) -> Tenso
     wanted, data = None if dtype is None else numpy_dtype(dtype), read(data)
     array = data if isinstance(data, np.ndarray) else _as_array(data, wanted)
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
-    return place(_cast(array, kind) if array is data else _converted(array, kind, data), device)
+    return place(cast(array, kind) if array is data else _converted(array, kind, data), device)
 
 
 @public(functional=False, guard=False)

@@ -336,7 +336,9 @@ def _fill(self: Tensor, value: Any, name: str = "") -> Tensor:
         write(self, Sparse.rules.without_values(self))
         return self
     plain = value.__class__ is float or value.__class__ is int
-    simple = plain and self._data.dtype.kind == "f" and not isinstance(self._data, Lifted)
+    simple = (
+        plain and self._data.dtype.kind == "f" and self._data.dtype.itemsize > 1 and not isinstance(self._data, Lifted)
+    )
     if simple and not (recording.enabled and self._needs):
         if not -_SMALL <= value <= _SMALL:
             value = _held(value, self)
@@ -430,7 +432,7 @@ def _of_type_name(kind: object) -> tuple[str, dtypes.dtype]:
         return "cpu", dtypes.get_default_dtype()
     name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
     found = name.removeprefix("torch.").removeprefix("cuda.")
-    for entry in dtypes.ALL:
+    for entry in dtypes.STORED:
         if found == f"{entry.legacy}Tensor" and name.startswith("torch."):
             return "cuda" if name.startswith("torch.cuda.") else "cpu", entry
     raise ValueError(

@@ -397,7 +397,9 @@ def nonzero_positions(x: Tensor) -> Any:
     if data.__class__ is DeviceArray:
         from .kernel import device_nonzero
 
-        return device_nonzero((wrap(data) != 0)._data if is_complex(data) else data)
+        return device_nonzero(
+            (wrap(data) != 0)._data if is_complex(data) or wrap(data).dtype in dtypes.FLOAT8 else data
+        )
     host = wrap(data)._host_array()
     if host.ndim == 0:
         return np.empty((int(bool(host)), 0), np.int64)
@@ -412,6 +414,7 @@ gather = Gather("gather", _gather, "index")
 scatter = Gather("scatter", _scatter, "index")
 for _operator in (index, index_put, gather, scatter):
     _operator.on_pairs = True  # copies and sums of parts
+index.float8 = index_put.float8 = "moved"
 index.linear = gather.linear = "first"
 index.sums_samples = True
 index_put.linear = scatter.linear = "written"
