@@ -38,16 +38,6 @@ def tensor_class() -> Any:
     return _tensor[0]
 
 
-namespaces: list[tuple[str, dict[str, Any]]] = []
-
-
-def overridable(kind: str, namespace: dict[str, Any]) -> None:
-    """Let functions of a module be overridden that are not in the tables, those of its `__all__`."""
-    namespaces.append((kind, namespace))
-    for name in namespace["__all__"] if index.watching else ():
-        index.watching[0](kind, name, namespace[name])
-
-
 def guards_of(guarded: Declared) -> Declared:
     """Registers the wrapper that turns unexpected errors into explained ones; it gets a function, a name and a module.
 

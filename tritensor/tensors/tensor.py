@@ -72,7 +72,7 @@ class Tensor(HostAccess, History):
         """
         from ..ground import overriding
 
-        return overriding.by_default(cls, func, types, args, kwargs)
+        return overriding.by_default(Tensor, cls, func, types, args, kwargs)
 
     # ---- attributes -------------------------------------------------------------------------------------------
 
