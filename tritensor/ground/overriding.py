@@ -8,7 +8,7 @@ imported it before, or has it as a key, calls the new code, and that is what `__
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache, update_wrapper
 from types import CodeType, FunctionType
 from typing import Any, cast
@@ -87,11 +87,9 @@ def overloaded(values: Iterable[object]) -> list[Any]:
         else:
             inner = (value,) if getattr(kind, "__torch_function__", unasked) is not unasked else ()
         for each in inner:
-            kind = type(each)
-            if all(type(one) is not kind for one in found):
-                found.insert(
-                    next((at for at, one in enumerate(found) if isinstance(each, type(one))), len(found)), each
-                )
+            if all(type(one) is not type(each) for one in found):
+                places = [place for place, one in enumerate(found) if isinstance(each, type(one))]
+                found.insert(places[0] if places else len(found), each)
     return found
 
 
@@ -161,7 +159,7 @@ def _copy(function: FunctionType) -> FunctionType:
     return cast(FunctionType, made)
 
 
-def _exchange(function: FunctionType, name: str, func: Any = None, asker: Callable[..., Any] | None = None) -> None:
+def _exchange(function: FunctionType, name: str, func: Any = None) -> None:
     """Let a function ask first; `func` is what `__torch_function__` gets, the function unless it is given."""
     own, word, func = _copy(function), name.rpartition(".")[2], func or function
 
@@ -185,8 +183,8 @@ def _exchange(function: FunctionType, name: str, func: Any = None, asker: Callab
         function.__wrapped__ = own  # type: ignore[attr-defined] # whose signature is shown
     given = {"_plain": _plain.issuperset, "_own": own, "_ask": ask_first}
     function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **given}  # before the code, for other threads
-    changed = {"co_name": own.__name__, "co_qualname": own.__qualname__}
-    function.__code__ = _asking(len(own.__code__.co_freevars)).replace(**changed)  # type: ignore[arg-type]
+    code = own.__code__
+    function.__code__ = _asking(len(code.co_freevars)).replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
 
 _PREFIXES = {"member": "torch.Tensor", "public": "torch", "functional": "torch.nn.functional", "linalg": "torch.linalg"}
@@ -211,6 +209,15 @@ def _declared(kind: str, name: str, value: Any, owner: Any = None) -> None:
             setattr(owner or public.tensor_class(), name, value)
         _exchange(value, full)
         value.__name__ = name
+
+
+def defined(kind: Any) -> None:
+    """Take note of a new subclass of Tensor."""
+    if kind.__torch_function__ is not unasked:
+        install()
+    else:
+        _exempt.add(kind)
+        switch(0)
 
 
 def install() -> None:

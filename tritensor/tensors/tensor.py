@@ -58,8 +58,7 @@ class Tensor(HostAccess, History):
         super().__init_subclass__(**options)
         from ..ground import overriding
 
-        if cls.__torch_function__ is not overriding.unasked:
-            overriding.install()
+        overriding.defined(cls)
 
     @classmethod
     def __torch_function__(
