@@ -285,6 +285,12 @@ def test_nobody_asks_before_the_first_class_that_could_answer() -> None:
     class Plain(tritensor.Tensor):
         pass
 
+    class Own(tritensor.nn.Parameter):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return "its own"
+
+    assert not index.watching and Own(tritensor.ones(1)) + 1 == "its own"
     assert index.watching and type(Plain([1.0]) + 1) is Plain
     assert functions == (tritensor.mean, tritensor.Tensor.add, tritensor.nn.functional.linear)
     assert [*map(inspect.signature, functions)] == shown

@@ -113,11 +113,11 @@ def namespace(module: str, names: Names) -> tuple[Callable[[str], Any], Callable
 
 
 def _is_overridden(frame: Any) -> bool:
-    """True if who looks a function up has a class with `__torch_function__`; that of a subclass of Tensor is known."""
+    """True if who looks a function up has a class with `__torch_function__` that is no tensor."""
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_ROOT):
         frame = frame.f_back
     classes = [value for value in (*frame.f_globals.values(), *frame.f_locals.values()) if type(value) is type]
-    return any("__torch_function__" in vars(kind) and not kind.__module__.startswith(_ROOT) for kind in classes)
+    return any("__torch_function__" in vars(kind) and not hasattr(kind, "_origin") for kind in classes)
 
 
 class Later:

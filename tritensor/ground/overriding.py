@@ -1,15 +1,15 @@
 """`__torch_function__`: public functions and members of Tensor ask classes of their arguments what they return.
 
-Nothing asks before `install`, which the first class that could answer calls: a subclass of Tensor, a mode, or a class
-that is no tensor and has the method. It exchanges the code within each function, which stays the same object: who
-imported it before, or has it as a key, calls the new code, and that is what `__torch_function__` gets as `func`.
+Nothing asks before `install`, which the first that could answer calls: a tensor of a subclass, a mode, or a class that
+is no tensor and has the method. It exchanges the code within each function, which stays the same object: who imported
+it before, or has it as a key, calls the new code, and that is what `__torch_function__` gets as `func`.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from functools import cache, update_wrapper
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, cast
 
@@ -151,17 +151,9 @@ def _asking(cells: int) -> CodeType:
     return cast(CodeType, found["outer"](*[None] * cells).__code__)
 
 
-def _copy(function: FunctionType) -> FunctionType:
-    """A function of the same code, defaults, variables and attributes."""
-    code, scope, cells = function.__code__, function.__globals__, function.__closure__
-    made: Any = update_wrapper(FunctionType(code, scope, function.__name__, function.__defaults__, cells), function)
-    made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, dict(function.__dict__)
-    return cast(FunctionType, made)
-
-
 def _exchange(function: FunctionType, name: str, func: Any = None) -> None:
     """Let a function ask first; `func` is what `__torch_function__` gets, the function unless it is given."""
-    own, word, func = _copy(function), name.rpartition(".")[2], func or function
+    own, word, func = public.copied(function), name.rpartition(".")[2], func or function
 
     def ask_first(args: Args, named: Named) -> Any:
         asked = [] if here.disabled or word in _DATA else overloaded((*args, *named.values()))
@@ -205,14 +197,14 @@ def _declared(kind: str, name: str, value: Any, owner: Any = None) -> None:
             _exchange(value, full)
     elif name[0] != "_" or name[:2] == "__":
         if value in owns:  # a function of another name, which is another object
-            value = _copy(owns[value])
+            value = public.copied(owns[value])
             setattr(owner or public.tensor_class(), name, value)
         _exchange(value, full)
         value.__name__ = name
 
 
 def defined(kind: Any) -> None:
-    """Take note of a new subclass of Tensor."""
+    """Take note of a subclass of Tensor, of which there is a tensor now."""
     if kind.__torch_function__ is not unasked:
         install()
     else:

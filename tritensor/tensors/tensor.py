@@ -54,12 +54,6 @@ class Tensor(HostAccess, History):
     # makes NumPy leave `array + tensor` to Tensor's own operator
     __array_priority__ = 1000
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        from ..ground import overriding
-
-        overriding.defined(cls)
-
     @classmethod
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
@@ -294,8 +288,16 @@ def wrap(data: object) -> Tensor:
 leaves.wrap = wrap
 
 
+_kinds: set[type] = {Tensor}  # of which there are tensors
+
+
 def blank(kind: type[Tensor], data: object) -> Any:
     """Like `wrap`, for a subclass of Tensor."""
+    if kind not in _kinds:
+        from ..ground import overriding
+
+        _kinds.add(kind)
+        overriding.defined(kind)
     tensor = _new(kind)
     tensor._data = data
     tensor._needs = False
