@@ -1,16 +1,4 @@
-"""`__torch_function__`: classes and modes that decide what public functions and methods of Tensor return.
-
->>> import tritensor as torch
->>> from tritensor.overrides import TorchFunctionMode, resolve_name
->>> class Names(TorchFunctionMode):
-...     def __torch_function__(self, func, types, args=(), kwargs=None):
-...         print(resolve_name(func))
-...         return func(*args, **(kwargs or {}))
->>> with Names():
-...     y = torch.ones(2) + 1
-torch.ones
-torch.Tensor.add
-"""
+"""`__torch_function__`: classes and modes that decide what public functions and methods of Tensor return."""
 
 from __future__ import annotations
 
