@@ -52,6 +52,7 @@ _LATER = (
     "nn",
     "onnx",
     "optim",
+    "overrides",
     "quasirandom",
     "random",
     "return_types",
@@ -76,8 +77,8 @@ _FROM = {
 
 __all__ = ["__version__", "accelerator", "amp", "array_api", "autograd", "backends", "compile", "compiler", "cpu"]
 __all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "linalg"]
-__all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "pi", "plot", "quasirandom"]
-__all__ += ["random", "return_types", "save", "serialization", "settings", "signal", "sparse"]
+__all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "overrides", "pi", "plot"]
+__all__ += ["quasirandom", "random", "return_types", "save", "serialization", "settings", "signal", "sparse"]
 __all__ += ["special", "testing", "utils"]
 __all__ += ["version", "vision", "vmap"]
 __all__ = sorted([*__all__, *_PACKAGE.listed()])

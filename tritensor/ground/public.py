@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any, TypeVar
 
+from . import index
 from .index import Names, members_of, note
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -30,6 +33,19 @@ def methods_of(kind: type) -> None:
     """Set the class that `method` adds members to. `tensor.py` calls it, because this module must not import Tensor."""
     _tensor.append(kind)
     members_of(kind)
+
+
+def tensor_class() -> Any:
+    """The class that `method` adds members to."""
+    return _tensor[0]
+
+
+def copied(function: Any) -> Any:
+    """A function of the same code, defaults, variables and attributes."""
+    code, scope, cells = function.__code__, function.__globals__, function.__closure__
+    made: Any = update_wrapper(FunctionType(code, scope, function.__name__, function.__defaults__, cells), function)
+    made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, dict(function.__dict__)
+    return made
 
 
 def guards_of(guarded: Declared) -> Declared:
@@ -95,8 +111,8 @@ def public(
             if out is None and guard and (_takes_a_tensor(declared) or _makes_a_tensor(declared)):
                 shown = _guards[0](value, name, "tritensor.functional" if functional else "tritensor")
             publish(name, shown, package=package, functional=functional)
-            if method:
-                _member(name, value)
+            if method:  # another object, as in PyTorch: `__torch_function__` tells them apart
+                _member(name, copied(value) if shown is value else value)
             if in_place is not None:
                 _member(f"{name}_", in_place(value), in_place_function)
         return function
@@ -135,6 +151,8 @@ def _member(name: str, value: Any, function: bool = False) -> None:
     """Make `value` a method of Tensor, and with `function` a function of the package, too."""
     note("member", name)
     setattr(_tensor[0], name, value)
+    for watch in index.watching:
+        watch("member", name, value)
     if function:
 
         def form(input: Any, *args: Any, **named: Any) -> Any:

@@ -55,6 +55,19 @@ class Tensor(HostAccess, History):
     # makes NumPy leave `array + tensor` to Tensor's own operator
     __array_priority__ = 1000
 
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """What a function called with the subclass returns: its result for plain tensors, as the subclass.
+
+        A subclass that overrides it is asked in place of every public function and member of Tensor, `func`; the
+        function itself goes on with `super().__torch_function__(func, types, args, kwargs)`.
+        """
+        from ..ground import overriding
+
+        return overriding.by_default(Tensor, cls, func, types, args, kwargs)
+
     # ---- attributes -------------------------------------------------------------------------------------------
 
     @property
@@ -229,7 +242,8 @@ class Tensor(HostAccess, History):
     def __repr__(self) -> str:
         from .printing import format_tensor
 
-        return format_tensor(self)
+        kind = type(self)
+        return format_tensor(self, "tensor(" if kind.__module__.startswith(Tensor.__module__) else f"{kind.__name__}(")
 
     def _repr_html_(self) -> str:
         from .notebook import tensor_html
@@ -237,10 +251,14 @@ class Tensor(HostAccess, History):
         return tensor_html(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        made: tuple[Any, ...]
         if self.is_meta:
-            return _rebuild_meta, (self.__class__, tuple(self._data.shape), self.stride(), self.dtype, self._needs)
-        data = self.detach().cpu()._data if self._data.__class__ is Sparse else self._to_host()
-        return _rebuild, (self.__class__, data, str(self.device), self._needs)
+            made = _rebuild_meta, (self.__class__, tuple(self._data.shape), self.stride(), self.dtype, self._needs)
+        else:
+            data = self.detach().cpu()._data if self._data.__class__ is Sparse else self._to_host()
+            made = _rebuild, (self.__class__, data, str(self.device), self._needs)
+        kept = {name: value for name, value in self.__dict__.items() if not hasattr(Tensor, name)}
+        return (*made, kept) if kept else made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self._node is not None:
@@ -273,8 +291,16 @@ def wrap(data: object) -> Tensor:
 leaves.wrap = wrap
 
 
+_kinds: set[type] = {Tensor}  # of which there are tensors
+
+
 def blank(kind: type[Tensor], data: object) -> Any:
     """Like `wrap`, for a subclass of Tensor."""
+    if kind not in _kinds:
+        from ..ground import overriding
+
+        _kinds.add(kind)
+        overriding.defined(kind)
     tensor = _new(kind)
     tensor._data = data
     tensor._needs = False
