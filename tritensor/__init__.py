@@ -67,7 +67,10 @@ _LATER = (
 _FROM = {
     "load": "serialization",
     "save": "serialization",
+    "set_anomaly_enabled": "autograd.anomaly_mode",
     "compile": "compiler",
+    "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
+    "is_anomaly_enabled": "autograd.anomaly_mode",
     "plot": "tensors.drawing",
     "vmap": "func",
 }

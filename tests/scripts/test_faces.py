@@ -13,7 +13,7 @@ import pytest
 import tritensor as torch
 from tritensor.scripts import names
 from tritensor.scripts.faces import torch as face
-from tritensor.scripts.faces.torch import _C, autograd, fx, jit, library, ops, profiler, serialization
+from tritensor.scripts.faces.torch import _C, fx, jit, library, ops, profiler, serialization
 from tritensor.scripts.faces.torch.nn.modules import utils
 from tritensor.scripts.faces.torch.utils import _pytree as pytree
 
@@ -151,10 +151,6 @@ def test_what_is_switched_off() -> None:
     assert _C._log_api_usage_once("x") is None and _C._jit_set_profiling_mode(True) is None
     with pytest.raises(AttributeError):
         _ = _C._nothing
-    with autograd.set_detect_anomaly(False):
-        assert not autograd.is_anomaly_enabled()
-    with pytest.warns(UserWarning, match="anomaly detection is not there"), autograd.detect_anomaly():
-        pass
     serialization.add_safe_globals([int])
     with serialization.safe_globals([str]):
         assert serialization.get_safe_globals() == [int]
