@@ -21,7 +21,7 @@ def library(name: str) -> Any:
     parts = {
         "graph": "autograd.graph",
         "checkpoint": "utils.checkpoint",
-        "modules": "nn.module" if name == "tritensor" else "nn.modules.module",
+        "modules": "nn.hooks" if name == "tritensor" else "nn.modules.module",
     }
     found = {key: importlib.import_module(f"{name}.{path}") for key, path in parts.items()}
     return SimpleNamespace(torch=importlib.import_module(name), **found)
@@ -164,7 +164,7 @@ def several_tensors(lib: Any) -> list[Any]:
         c, d = x * y, x * y
         total = (c * d).sum()
 
-        def note(found: Any) -> None:
+        def note(found: Any, log: list[Any] = log) -> None:
             log.append([each if each is None else each.tolist() for each in found])
 
         handle = lib.graph.register_multi_grad_hook((c, d, x, unused)[: 4 if mode == "all" else 2], note, mode=mode)

@@ -1,4 +1,4 @@
-"""Anomaly detection: a backward pass that fails, or computes a NaN, says which operator did, and where it was called."""
+"""Anomaly detection: a backward pass that fails, or computes a NaN, names the operator and the lines that called it."""
 
 from __future__ import annotations
 

@@ -217,9 +217,9 @@ def increment_version(tensor: Any) -> None:
 class saved_tensors_hooks:
     """In a block, let what is saved for the backward pass be packed by one function and unpacked by another.
 
-    `pack_hook(tensor)` is called with each tensor that an operator or `ctx.save_for_backward` saves, and what it returns
-    is kept in its place; the backward pass calls `unpack_hook` with that whenever it needs the tensor. Of blocks in
-    blocks the innermost counts, in the thread that is in it.
+    `pack_hook(tensor)` is called with each tensor that an operator or `ctx.save_for_backward` saves, and what it
+    returns is kept in its place; the backward pass calls `unpack_hook` with that whenever it needs the tensor. Of
+    blocks in blocks the innermost counts, in the thread that is in it.
 
     >>> import tritensor as torch
     >>> x = torch.ones(2, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Hooks on what nodes save for the backward pass: how it is packed when a node is made, and unpacked when it is read."""
+"""Hooks on what nodes save for the backward pass: it is packed when a node is made, and unpacked when it is read."""
 
 from __future__ import annotations
 

@@ -11,15 +11,7 @@ from ..tensors import Tensor
 from ..types import Device, Dtype, devices
 from ..utils.hooks import RemovableHandle
 from . import conversion
-from .hooks import (
-    call_with_hooks,
-    of_all,
-    register,
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-    register_module_full_backward_hook,
-    register_module_full_backward_pre_hook,
-)
+from .hooks import call_with_hooks, of_all, register
 from .paths import remember
 from .state_dict import IncompatibleKeys, check_own, load, save_own
 from .summary import Summary, module_html, summarize

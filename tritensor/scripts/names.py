@@ -56,7 +56,7 @@ _WITHIN = {
         "dropout": "dropout",
         "instancenorm": "batch_normalization",
         "loss": "loss",
-        "module": "module",
+        "module": "hooks",
         "padding": "padding",
         "pooling": "pooling",
         "linear": "linear",
