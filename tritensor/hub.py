@@ -17,16 +17,18 @@ from .utils.downloads import receive
 
 __all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "set_dir"]
 
-_HASH = re.compile(r"-([a-f0-9]{6,})\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]{6,})\.")
 _set: list[str] = []
 
 
 def get_dir() -> str:
     """The folder of the hub: what `set_dir` set, else `hub` in $TORCH_HOME, $XDG_CACHE_HOME/torch or ~/.cache/torch."""
-    if _set:
-        return _set[-1]
+    return _set[-1] if _set else os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return str(Path(os.environ.get("TORCH_HOME", Path(cache) / "torch")).expanduser() / "hub")
+    return str(Path(os.environ.get("TORCH_HOME", Path(cache) / "torch")).expanduser())
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
@@ -83,7 +85,7 @@ def load_state_dict_from_url(
     path = os.path.join(folder, name)
     if not os.path.exists(path):
         sys.stderr.write(f'Downloading: "{url}" to {path}\n')
-        found = _HASH.search(name) if check_hash else None
+        found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, found.group(1) if found else None, progress)
     loaded: dict[str, Any] = load(path, map_location=map_location, weights_only=weights_only)
     return loaded

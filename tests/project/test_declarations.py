@@ -28,6 +28,7 @@ OTHERS = {
     "drivers/ptx/table.py": "instructions of PTX",
     "functional/indexing/scattering.py": "the values of the argument `reduce`",
     "functional/indexing/segment_reduction.py": "the values of the argument `reduce`",
+    "ground/overriding.py": "the methods that are Python's syntax",
     "masked.py": "the functions of the namespace",
     "special.py": "the functions of the namespace that have the same name in the package",
 }

@@ -143,6 +143,19 @@ def test_checks() -> None:
         _ = face.nothing
 
 
+def test_older_names() -> None:
+    with torch.autocast("cpu"):
+        assert face.is_autocast_cpu_enabled() and face.get_autocast_cpu_dtype() is torch.bfloat16
+    assert not face.is_autocast_cpu_enabled() and face.get_autocast_gpu_dtype() is torch.float16
+    assert torch.hub.HASH_REGEX.search("resnet18-f37072fd.pth")[1] == "f37072fd"
+    assert torch.hub._get_torch_home() == str(Path(torch.hub.get_dir()).parent)
+    assert torch.nn.init._no_grad_fill_(torch.empty(2), 3.0).tolist() == [3, 3]
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="only_inputs argument is deprecated and is ignored now"):
+        (found,) = torch.autograd.grad(x.sum(), x, None, None, False, False)
+    assert found.tolist() == [1, 1]
+
+
 def test_what_is_switched_off() -> None:
     assert fx.wrap(abs) is abs and not profiler.kineto_available()
     assert [each.is_available() for each in map(names.facade, LIBRARIES)] == [False] * 3

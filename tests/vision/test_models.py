@@ -26,6 +26,7 @@ def count(model: nn.Module) -> int:
         ("resnet34", 21_797_672, 513),
         ("resnet50", 25_557_032, 2049),
         ("mobilenet_v2", 3_504_872, 1281),
+        ("densenet121", 7_978_856, 1025),
         pytest.param("alexnet", 61_100_840, 4097, marks=pytest.mark.slow),
         pytest.param("vgg11", 132_863_336, 4097, marks=pytest.mark.slow),
         pytest.param("vgg16", 138_357_544, 4097, marks=pytest.mark.slow),
@@ -84,6 +85,24 @@ def test_options() -> None:
     assert models.resnet18(num_classes=2, zero_init_residual=True).layer1[0].bn2.weight.abs().max() == 0
 
 
+def test_a_dense_net_computes_features_again() -> None:
+    torch.manual_seed(0)
+    models_of_one = [models.DenseNet(4, (2, 1), 8, 2, num_classes=3, memory_efficient=again) for again in (False, True)]
+    models_of_one[1].load_state_dict(models_of_one[0].state_dict())
+    assert "features.transition1.conv.weight" in models_of_one[0].state_dict()
+    pictures = torch.randn(2, 3, 32, 32)
+    for model in models_of_one:
+        model(pictures).square().sum().backward()
+    for kept, again in zip(*[model.parameters() for model in models_of_one], strict=True):
+        torch.testing.assert_close(kept.grad, again.grad)
+    assert models.DenseNet(4, (1,), 8, 2, drop_rate=0.5, num_classes=3)(pictures).shape == (2, 3)
+
+
+def test_layers_of_a_vgg() -> None:
+    names = [type(layer).__name__ for layer in models.make_layers([4, "M"], batch_norm=True)]
+    assert names == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d"]
+
+
 def test_a_resnet_trains() -> None:
     torch.manual_seed(0)
     model = models.ResNet(BasicBlock, [1, 1, 1, 1], 4)
@@ -102,7 +121,7 @@ def test_a_resnet_trains() -> None:
 
 @pytest.mark.peer
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "mobilenet_v2", "alexnet", "vgg11", "vgg16"])
+@pytest.mark.parametrize("name", ["resnet18", "resnet50", "mobilenet_v2", "alexnet", "vgg11", "vgg16", "densenet121"])
 def test_beside_torchvision(name: str, tmp_path: Any) -> None:
     """A checkpoint of torchvision's model gives the same outputs, gradients and running statistics."""
     torchvision = pytest.importorskip("torchvision")

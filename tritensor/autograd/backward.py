@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy import ndarray, ones
 
-from ..errors import AutogradError, RangeError
+from ..errors import AutogradError, RangeError, warn
 from ..memory.lifted import Lifted
 from .leaves import accumulate
 from .levels import in_all, levels_of
@@ -139,6 +139,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -154,6 +155,9 @@ def grad(
     >>> first, torch.autograd.grad(first, x)
     (tensor(27., grad_fn=<MulBackward0>), (tensor(18.),))
     """
+    if not only_inputs:
+        words = "only_inputs argument is deprecated and is ignored now (defaults to True)."
+        warn(f"{words} To accumulate gradient for other parts of the graph, please use torch.autograd.backward.")
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
     for tensor in inputs:

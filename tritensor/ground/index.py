@@ -19,6 +19,7 @@ _FILE = os.path.join(_FOLDER, "ground", "names.txt")
 # What declares names beside the modules that every import needs
 _DECLARING = ["functional", "kernels.elementwise", "kernels.reduction", "linalg", "host.threads", "tensors.printing"]
 
+watching: list[Callable[[str, str, Any], None]] = []  # told of the kind, the name and the value of what is declared
 _where: dict[str, dict[str, str]] = {}  # the module of each name, by the kind of name
 _left: list[str] = []  # modules that declare names and may not have been imported yet
 
@@ -43,6 +44,8 @@ class Names(dict[str, Any]):
         self.check_new(name)
         note(self.kind, name)
         self[name] = value
+        for watch in watching:
+            watch(self.kind, name, value)
 
     def check_new(self, name: str) -> None:
         """Raise the ValueError for a name that a module has declared."""

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from . import index
 from .index import Names, members_of, note
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -30,6 +31,21 @@ def methods_of(kind: type) -> None:
     """Set the class that `method` adds members to. `tensor.py` calls it, because this module must not import Tensor."""
     _tensor.append(kind)
     members_of(kind)
+
+
+def tensor_class() -> Any:
+    """The class that `method` adds members to."""
+    return _tensor[0]
+
+
+namespaces: list[tuple[str, dict[str, Any]]] = []
+
+
+def overridable(kind: str, namespace: dict[str, Any]) -> None:
+    """Let functions of a module be overridden that are not in the tables, those of its `__all__`."""
+    namespaces.append((kind, namespace))
+    for name in namespace["__all__"] if index.watching else ():
+        index.watching[0](kind, name, namespace[name])
 
 
 def guards_of(guarded: Declared) -> Declared:
@@ -135,6 +151,8 @@ def _member(name: str, value: Any, function: bool = False) -> None:
     """Make `value` a method of Tensor, and with `function` a function of the package, too."""
     note("member", name)
     setattr(_tensor[0], name, value)
+    for watch in index.watching:
+        watch("member", name, value)
     if function:
 
         def form(input: Any, *args: Any, **named: Any) -> Any:

@@ -287,3 +287,6 @@ constant, dirac, eye, sparse = map(deprecated, (constant_, dirac_, eye_, sparse_
 kaiming_normal, kaiming_uniform = map(deprecated, (kaiming_normal_, kaiming_uniform_))
 normal, orthogonal, uniform = map(deprecated, (normal_, orthogonal_, uniform_))  # type: ignore[arg-type]
 xavier_normal, xavier_uniform = map(deprecated, (xavier_normal_, xavier_uniform_))
+# PyTorch's private names, which programs import.
+_no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
+_no_grad_fill_, _no_grad_zero_ = constant_, zeros_

@@ -6,8 +6,10 @@ from typing import Any
 
 from ..errors import ArgumentError, DtypeError
 from ..functional.creation.creation import empty
+from ..functional.views.derived import make_subclass
 from ..ground.arguments import check_flag
-from ..tensors import Tensor, blank
+from ..ground.overriding import unasked
+from ..tensors import Tensor
 
 __all__ = ["Buffer", "Parameter"]
 
@@ -21,12 +23,7 @@ def _adopt(kind: Any, data: Any) -> Any:
             f"{kind.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}",
             remedy="make a tensor of it with tritensor.tensor(...)",
         )
-    detached = data.detach()
-    made = blank(kind, detached._data)
-    made._counter = detached._counter
-    if detached._pinned:
-        made._pinned = True
-    return made
+    return make_subclass(kind, data)
 
 
 class Parameter(Tensor):
@@ -43,6 +40,8 @@ class Parameter(Tensor):
         ArgumentError: `data` is not a tensor.
         DtypeError: a gradient is wanted of a tensor of integers or booleans.
     """
+
+    __torch_function__ = unasked
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """A parameter on the memory of `data`."""
@@ -76,6 +75,7 @@ class Buffer(Tensor):
     `persistent=False` keeps it out of the module's state dict.
     """
 
+    __torch_function__ = unasked
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:

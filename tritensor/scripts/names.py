@@ -64,6 +64,8 @@ _WITHIN = {
 }
 _UNUSED = f"{__package__}.faces.torch.backends.unused"
 _WITHIN |= {f"torch.backends.{library}": _UNUSED for library in ("mkl", "mkldnn", "openmp")}
+_WITHIN |= {"torch.utils.data._utils": "tritensor.utils.data"}
+_WITHIN |= {"torch.utils.data._utils.collate": "tritensor.utils.data.collate"}
 # Names that `import *` takes besides a module's own, which has them from elsewhere.
 _ALSO = {"torch.autograd": ("Function", "gradcheck", "gradgradcheck"), "torch.hub": ("load",)}
 _PACKAGE = str(Path(__file__).parents[1])

@@ -53,6 +53,26 @@ class Tensor(HostAccess, History):
     # makes NumPy leave `array + tensor` to Tensor's own operator
     __array_priority__ = 1000
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        from ..ground import overriding
+
+        if cls.__torch_function__ is not overriding.unasked:
+            overriding.install()
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """What a function called with the subclass returns: its result for plain tensors, as the subclass.
+
+        A subclass that overrides it is asked in place of every public function and member of Tensor, `func`; the
+        function itself goes on with `super().__torch_function__(func, types, args, kwargs)`.
+        """
+        from ..ground import overriding
+
+        return overriding.by_default(cls, func, types, args, kwargs)
+
     # ---- attributes -------------------------------------------------------------------------------------------
 
     @property
@@ -215,7 +235,8 @@ class Tensor(HostAccess, History):
     def __repr__(self) -> str:
         from .printing import format_tensor
 
-        return format_tensor(self)
+        kind = type(self)
+        return format_tensor(self, "tensor(" if kind.__module__.startswith(Tensor.__module__) else f"{kind.__name__}(")
 
     def _repr_html_(self) -> str:
         from .notebook import tensor_html
@@ -223,7 +244,9 @@ class Tensor(HostAccess, History):
         return tensor_html(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)
+        made = _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)
+        kept = {name: value for name, value in self.__dict__.items() if not hasattr(Tensor, name)}
+        return (*made, kept) if kept else made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self._node is not None:

@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 from .. import nn
 from ..errors import explain
+from ..functional.views.joining import cat
 from ..tensors import Tensor
+from ..utils.checkpoint import checkpoint
 
-__all__ = ["VGG", "AlexNet", "MobileNetV2", "ResNet", "alexnet", "mobilenet_v2", "resnet18", "resnet34", "resnet50"]
-__all__ += ["vgg11", "vgg16"]
+__all__ = ["VGG", "AlexNet", "DenseNet", "MobileNetV2", "ResNet", "alexnet", "densenet121", "mobilenet_v2", "resnet18"]
+__all__ += ["resnet34", "resnet50", "vgg11", "vgg16"]
 
 Made = TypeVar("Made")
 Norm = Callable[[int], nn.Module]
@@ -175,17 +177,27 @@ def resnet50(*, weights: None = None, progress: bool = True, **kwargs: Any) -> R
     return _made("resnet50", weights, ResNet, Bottleneck, [3, 4, 6, 3], **kwargs)
 
 
-def _features(layers: Sequence[Any], pool: int) -> nn.Sequential:
+def _features(layers: Sequence[Any], pool: int, norm: Norm | None = None) -> nn.Sequential:
     made: list[nn.Module] = []
     inputs = 3
     for layer in layers:
-        if layer == 0:
+        if layer in (0, "M"):
             made.append(nn.MaxPool2d(pool, 2))
         else:
             outputs, *shape = layer if isinstance(layer, tuple) else (layer, 3, 1, 1)
-            made += [nn.Conv2d(inputs, outputs, *shape), nn.ReLU(inplace=True)]
+            made += [nn.Conv2d(inputs, outputs, *shape), *([norm(outputs)] if norm else []), nn.ReLU(inplace=True)]
             inputs = outputs
     return nn.Sequential(*made)
+
+
+def make_layers(cfg: Sequence[int | str], batch_norm: bool = False) -> nn.Sequential:
+    """The convolutions of a `VGG`.
+
+    Args:
+        cfg: the channels of each convolution; "M" is a pool.
+        batch_norm: whether a norm follows each convolution.
+    """
+    return _features(cfg, 2, nn.BatchNorm2d if batch_norm else None)
 
 
 class _Plain(nn.Module):
@@ -319,3 +331,98 @@ def mobilenet_v2(*, weights: None = None, progress: bool = True, **kwargs: Any) 
     3504872
     """
     return _made("mobilenet_v2", weights, MobileNetV2, **kwargs)
+
+
+class _DenseLayer(nn.Sequential):
+    def __init__(self, inputs: int, growth: int, bottleneck: int, drop_rate: float, memory_efficient: bool) -> None:
+        super().__init__()
+        self.norm1, self.relu1 = nn.BatchNorm2d(inputs), nn.ReLU(inplace=True)
+        self.conv1 = nn.Conv2d(inputs, bottleneck, 1, bias=False)
+        self.norm2, self.relu2 = nn.BatchNorm2d(bottleneck), nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(bottleneck, growth, 3, padding=1, bias=False)
+        self.drop_rate, self.memory_efficient = drop_rate, memory_efficient
+
+    def _narrowed(self, *features: Tensor) -> Tensor:
+        return self.conv1(self.relu1(self.norm1(cat(features, 1))))
+
+    def forward(self, features: Sequence[Tensor]) -> Tensor:
+        """The channels that the layer adds to all before it."""
+        if self.memory_efficient and any(feature.requires_grad for feature in features):
+            narrow = checkpoint(self._narrowed, *features, use_reentrant=False)
+        else:
+            narrow = self._narrowed(*features)
+        new = self.conv2(self.relu2(self.norm2(narrow)))
+        return nn.functional.dropout(new, self.drop_rate, self.training) if self.drop_rate else new
+
+
+class _Transition(nn.Sequential):
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.norm, self.relu = nn.BatchNorm2d(inputs), nn.ReLU(inplace=True)
+        self.conv, self.pool = _conv(inputs, outputs, 1), nn.AvgPool2d(2, 2)
+
+
+class _DenseBlock(nn.ModuleDict):
+    def forward(self, x: Tensor) -> Tensor:
+        """The input and what each layer adds."""
+        features = [x]
+        for layer in self.values():
+            features.append(layer(features))
+        return cat(features, 1)
+
+
+class DenseNet(nn.Module):
+    """Huang et al., Densely connected convolutional networks, https://arxiv.org/abs/1608.06993: each layer of a block
+    takes the features of all layers before it.
+
+    Args:
+        growth_rate: the channels that a layer adds. block_config: how many layers each block has.
+        num_init_features: channels of the first convolution.
+        bn_size: the channels between the two convolutions of a layer, in multiples of `growth_rate`.
+        drop_rate: the probability of dropout after each layer.
+        num_classes: how many numbers a picture gives.
+        memory_efficient: whether the joined features are computed again in backward instead of kept.
+    """
+
+    def __init__(
+        self,
+        growth_rate: int = 32,
+        block_config: Sequence[int] = (6, 12, 24, 16),
+        num_init_features: int = 64,
+        bn_size: int = 4,
+        drop_rate: float = 0,
+        num_classes: int = 1000,
+        memory_efficient: bool = False,
+    ) -> None:
+        super().__init__()
+        channels = num_init_features
+        self.features = nn.Sequential()
+        self.features.add_module("conv0", nn.Conv2d(3, channels, 7, stride=2, padding=3, bias=False))
+        self.features.add_module("norm0", nn.BatchNorm2d(channels))
+        self.features.add_module("relu0", nn.ReLU(inplace=True))
+        self.features.add_module("pool0", nn.MaxPool2d(3, 2, 1))
+        options = growth_rate, bn_size * growth_rate, drop_rate, memory_efficient
+        for number, count in enumerate(block_config, 1):
+            block = _DenseBlock()
+            for layer in range(count):
+                block[f"denselayer{layer + 1}"] = _DenseLayer(channels + layer * growth_rate, *options)
+            self.features.add_module(f"denseblock{number}", block)
+            channels += count * growth_rate
+            if number < len(block_config):
+                self.features.add_module(f"transition{number}", _Transition(channels, channels // 2))
+                channels //= 2
+        self.features.add_module("norm5", nn.BatchNorm2d(channels))
+        self.classifier = nn.Linear(channels, num_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight)
+        nn.init.zeros_(self.classifier.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(pictures, classes) of pictures (pictures, 3, height, width)."""
+        return self.classifier(nn.functional.adaptive_avg_pool2d(self.features(x).relu(), (1, 1)).flatten(1))
+
+
+def densenet121(*, weights: None = None, progress: bool = True, **kwargs: Any) -> DenseNet:
+    """DenseNet-121, with the keywords of `DenseNet`; 7,978,856 parameters. For errors see `resnet18`."""
+    return _made("densenet121", weights, DenseNet, **kwargs)

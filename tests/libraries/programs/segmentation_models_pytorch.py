@@ -80,6 +80,14 @@ def case_segformer(carry: Any) -> None:
     learn(carry, smp.Segformer(**sizes(encoder_name="mit_b0", decoder_segmentation_channels=32)), 64)
 
 
+def case_vgg_of_torchvision(carry: Any) -> None:
+    learn(carry, smp.Unet(**sizes(encoder_name="vgg11_bn", encoder_depth=3, decoder_channels=(32, 16, 8))))
+
+
+def case_densenet_of_torchvision(carry: Any) -> None:
+    learn(carry, smp.Unet(**sizes(encoder_name="densenet121", encoder_depth=3, decoder_channels=(32, 16, 8))))
+
+
 def case_encoder_of_timm(carry: Any) -> None:
     small = {"encoder_depth": 3, "decoder_channels": (32, 16, 8)}
     learn(carry, smp.Unet(**sizes(encoder_name="tu-test_resnet"), **small), 64)

@@ -13,12 +13,13 @@ from typing import Any
 from ...autograd.gradients import underived
 from ...autograd.mode import recording
 from ...autograd.tape import views_on
+from ...errors import ArgumentError
 from ...ground.arguments import check_tensor
 from ...ground.composing import shown_as
 from ...ground.public import PACKAGE, method, public, publish
 from ...operators.inplace import check_history
 from ...operators.outputs import takes_out
-from ...tensors import Tensor, wrap
+from ...tensors import Tensor, blank, wrap
 from . import complex_views, diagonals, parts, views
 from .view_operators import copy_of, renamed, standing_alone, view_registry
 
@@ -40,6 +41,35 @@ def _derived(name: str, function: Callable[..., Any], documentation: str, first:
 
 def _alias(input: Tensor) -> Tensor:
     return view_registry["alias"](input)
+
+
+@method()
+def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
+    """The same memory and history as a tensor of a subclass of Tensor, whose `__init__` is not called.
+
+    Raises:
+        ArgumentError: the class is no subclass of Tensor.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        words = "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible."
+        raise ArgumentError(f"{words} Make sure your class inherits from Tensor.")
+    alias = _alias(self)
+    made: Tensor = blank(cls, alias._data)
+    made._needs, made._node, made._counter, made._origin = alias._needs, alias._node, alias._counter, alias._origin
+    return made
+
+
+@method("_make_subclass")
+@staticmethod
+def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
+    """A leaf on the memory of `data` of a subclass of Tensor, whose `__init__` is not called."""
+    detached = Tensor.detach(data)
+    made: Tensor = blank(cls, detached._data)
+    made._counter = detached._counter
+    if detached._pinned:
+        made._pinned = True
+    made.requires_grad = require_grad
+    return made
 
 
 def _copying(name: str, function: Callable[..., Any]) -> None:

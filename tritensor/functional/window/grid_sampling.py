@@ -215,12 +215,12 @@ def affine_coordinates(theta: Tensor, size: Sequence[int], align_corners: bool) 
         wanted, got = [size[0], rank + 1], [shape[0], shape[-1]]
         words = f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: {got}."
         raise ShapeError(words, f"theta has the shape {list(shape)}, and the size is {tuple(size)}")
-    sizes = tuple(size[2:])
+    sizes = tuple(map(int, size[2:]))  # tensors too, with which a quotient would be of float32
     axes = []
     for dim, count in enumerate(sizes):
         line = linspace(-1, 1, count, dtype=theta.dtype, device=theta.device) if count > 1 else theta.new_zeros(count)
         if not align_corners:
-            line = line * ((count - 1) / count)
+            line = line * (count - 1) / count
         axes.append(line.reshape([-1 if dim == other else 1 for other in range(rank)]).expand(sizes))
     axes = [*axes[::-1], ones(sizes, dtype=theta.dtype, device=theta.device)]
     base = stack(axes, -1).reshape(1, -1, rank + 1).expand(size[0], -1, -1)

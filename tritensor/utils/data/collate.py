@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from ...functional.creation.creation import as_tensor, tensor
 from ...tensors import Tensor
 from ...types.dtypes import float64
 
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # of arrays without numbers; libraries look for them with PyTorch's
 _REFUSED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 
@@ -74,7 +76,8 @@ def default_convert(data: object) -> Any:
     return data
 
 
-def _collate_tensors(batch: list[Tensor] | tuple[Tensor, ...], *, collate_fn_map: Any = None) -> Tensor:
+def collate_tensor_fn(batch: list[Tensor] | tuple[Tensor, ...], *, collate_fn_map: Any = None) -> Tensor:
+    """The tensors of a batch, stacked."""
     return stack(list(batch), 0)
 
 
@@ -103,7 +106,7 @@ def _collate_text(batch: Sequence[Any], *, collate_fn_map: dict[Any, Any] | None
 # By type of the first example; a type that is not a key is looked up by isinstance, in this order. Add an entry to make
 # `default_collate` support another type.
 default_collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] = {
-    Tensor: _collate_tensors,
+    Tensor: collate_tensor_fn,
     np.ndarray: _collate_arrays,
     (np.bool_, np.number, np.object_): _collate_scalars,
     float: _collate_floats,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
+from ....ground.overriding import Off, unasked
 from ....operators.generators import Generator
 from ....tensors import Tensor
 from ....types import devices, dtypes
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator"]
 
-DisableTorchFunction = DisableTorchFunctionSubclass = nullcontext
+DisableTorchFunctionSubclass, _disabled_torch_function_impl = Off, unasked
+
+
+class DisableTorchFunction(Off):
+    """Calls functions without asking modes or classes of arguments."""
+
+    level = 2
 
 
 def _log_api_usage_once(event: str) -> None:

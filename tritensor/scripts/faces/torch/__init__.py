@@ -9,6 +9,7 @@ import ml_dtypes
 
 from .... import linalg
 from ....autograd.mode import no_grad
+from ....operators import autocasting
 from ....tensors import Tensor
 from ....types import dtypes
 from ...names import MissingName
@@ -16,6 +17,7 @@ from ...names import MissingName
 __all__ = ["bits8", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"]
 __all__ += ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode"]
 __all__ += ["is_deterministic_algorithms_warn_only_enabled", "use_deterministic_algorithms"]
+__all__ += ["get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "is_autocast_cpu_enabled"]
 __all__ += ["complex32", "qint8", "qint32", "quint4x2", "quint8"]
 
 
@@ -101,6 +103,21 @@ def _check_not_implemented(cond: object, message: object = None) -> None:
 def _assert_async(input: Tensor, assert_msg: str = "") -> None:
     if not input.all():
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """The older name of `is_autocast_enabled("cpu")`."""
+    return autocasting.is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype() -> dtypes.dtype:
+    """The older name of `get_autocast_dtype("cpu")`."""
+    return autocasting.get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> dtypes.dtype:
+    """The older name of `get_autocast_dtype("cuda")`."""
+    return autocasting.get_autocast_dtype("cuda")
 
 
 _deterministic = [False, False]
