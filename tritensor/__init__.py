@@ -55,6 +55,7 @@ _LATER = (
     "ops",
     "optim",
     "overrides",
+    "profiler",
     "random",
     "return_types",
     "serialization",

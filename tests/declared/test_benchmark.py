@@ -41,7 +41,7 @@ def tables(lib: Any) -> list[str]:
     measured = [lib.Measurement(3, [2e-3 * (k + 1)] * (1 + 4 * k), task) for k, task in enumerate(tasks)]
     texts += [str(lib.Compare(measured[2:]))]
     for each in (*found[:2], *measured, lib.Measurement(1, [1.0, 1.1, 1.2, 1.3], tasks[0])):
-        texts += repr(each).splitlines()[1:] + [str(each.significant_figures), str(each.has_warnings)]
+        texts += [*repr(each).splitlines()[1:], str(each.significant_figures), str(each.has_warnings)]
     merged = lib.Measurement.merge([measured[0], measured[0]])
     return [*texts, str(merged[0].number_per_run), str(len(merged[0].times)), merged[0].stmt]
 

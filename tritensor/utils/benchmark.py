@@ -275,7 +275,7 @@ class Timer:
 
 
 class Compare:
-    """Tables of measurements: one for each label, with a row for each `sub_label` and a column for each `description`."""
+    """Tables of measurements: one for each label, with a row for each `sub_label`, and a column a `description`."""
 
     def __init__(self, results: Sequence[Measurement]) -> None:
         self._results: list[Measurement] = []
