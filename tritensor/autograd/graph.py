@@ -76,7 +76,7 @@ class GraphNode:
         node = self._node
         if not isinstance(node.backward, Hooked):
             node.backward = Hooked(node.backward)
-        return node.backward  # type: ignore[no-any-return]
+        return node.backward
 
     def __getattr__(self, name: str) -> Any:
         """A value that the node saved, `_saved_self`, or its holder, `_raw_saved_self`; of a node of a
@@ -161,7 +161,7 @@ class AccumulateGrad(GraphNode):
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
         """Call `fn(grad_outputs)` before a backward pass adds to the leaf's gradient."""
-        return self._node.register_hook(lambda gradient: (fn((gradient,)) or (None,))[0])  # type: ignore[no-any-return]
+        return self._node.register_hook(lambda gradient: (fn((gradient,)) or (None,))[0])
 
     next_functions = ()
 
@@ -190,7 +190,10 @@ class GradientEdge(NamedTuple):
     output_nr: int
     ownership_token: GraphNode | None = None
 
-    requires_grad = True
+    @property
+    def requires_grad(self) -> bool:
+        """True, as of tensors whose edge it is."""
+        return True
 
     def _edge(self) -> Any:
         owner = self.node._node

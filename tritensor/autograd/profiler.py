@@ -34,15 +34,10 @@ class FunctionEvent:
         is_user_annotation: whether it is a range of the program's.
     """
 
-    def __init__(self, name: str, start: int, thread: int, parent: FunctionEvent | None, kind: str) -> None:
-        self.name, self.start, self.end, self.thread, self.cpu_parent, self.kind = (
-            name,
-            start,
-            start,
-            thread,
-            parent,
-            kind,
-        )
+    def __init__(self, name: str, start: int, thread: int, kind: str) -> None:
+        self.name, self.start, self.end, self.thread = name, start, 0, thread
+        self.kind = kind
+        self.cpu_parent: FunctionEvent | None = None
         self.count, self.input_shapes, self.stack = 1, list[Any](), list[str]()
         self.cpu_memory_usage = self.device_memory_usage = self.flops = 0
         self.cpu_time_total = self.device_time_total = self.self_cpu_time_total = self.self_device_time_total = 0.0
@@ -100,22 +95,26 @@ class EventList(list[FunctionEvent]):
         made.memory, made.device = self.memory, self.device
         return made
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+    def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> EventList:
         """One event for all of a name, or of a name, shapes and so many of the program's lines."""
         found: dict[Any, FunctionEvent] = {}
         for each in self:
-            key = each.key, str(each.input_shapes) if group_by_input_shape else "", tuple(each.stack[:group_by_stack_n])
+            key = (
+                each.key,
+                str(each.input_shapes) if group_by_input_shapes else "",
+                tuple(each.stack[:group_by_stack_n]),
+            )
             if key not in found:
-                found[key] = made = FunctionEvent(each.key, each.start, each.thread, each.cpu_parent, each.kind)
-                made.count = 0
-                made.input_shapes = each.input_shapes if group_by_input_shape else []
+                found[key] = made = FunctionEvent(each.key, each.start, each.thread, each.kind)
+                made.count, made.cpu_parent = 0, each.cpu_parent
+                made.input_shapes = each.input_shapes if group_by_input_shapes else []
                 made.stack = each.stack[:group_by_stack_n]
             found[key].add(each)
         return self._like(list(found.values()))
 
     def total_average(self) -> FunctionEvent:
         """All events as one."""
-        total = FunctionEvent("Total", 0, 0, None, "cpu_op")
+        total = FunctionEvent("Total", 0, 0, "cpu_op")
         total.count = 0
         for each in self:
             total.add(each)
@@ -164,7 +163,7 @@ class EventList(list[FunctionEvent]):
             ]
         for name, kind in (("CPU", "cpu"), ("CUDA", "device"))[: self.memory + (self.memory and self.device)]:
             for title, attribute in ((f"{name} Mem", ""), (f"Self {name} Mem", "self_")):
-                columns.append((title, lambda x, a=f"{attribute}{kind}_memory_usage": _memory(getattr(x, a))))
+                columns.append((title, partial(_memory_of, f"{attribute}{kind}_memory_usage")))
         columns.append(("# of Calls", lambda x: str(x.count)))
         widths = [12] * len(columns)
         if any(each.input_shapes for each in self):
@@ -197,10 +196,11 @@ class EventList(list[FunctionEvent]):
     def export_chrome_trace(self, path: str | os.PathLike[str], metadata: dict[str, Any] | None = None) -> None:
         """Write a timeline that trace viewers open, Perfetto or chrome://tracing; compressed if the name ends so."""
         process, found = os.getpid(), list[dict[str, Any]]()
-        for name, args in (("process_name", {"name": "python"}), ("process_labels", {"labels": "CPU"})):
-            found.append({"ph": "M", "name": name, "pid": process, "tid": 0, "ts": 0, "args": args})
+        start = {"ph": "M", "pid": process, "tid": 0, "ts": 0}
+        found.append({**start, "name": "process_name", "args": {"name": "python"}})
+        found.append({**start, "name": "process_labels", "args": {"labels": "CPU"}})
         for number, each in enumerate(self):
-            args = {"External id": number, "Ev Idx": number}
+            args: dict[str, Any] = {"External id": number, "Ev Idx": number}
             args |= {"Input Dims": each.input_shapes} if each.input_shapes else {}
             args |= {"Call stack": ";".join(each.stack)} if each.stack else {}
             args |= {"Bytes": each.cpu_memory_usage + each.device_memory_usage} if self.memory else {}
@@ -230,6 +230,10 @@ def _share(part: float, whole: float) -> str:
     return f"{part * 100 / whole if whole else 0:.2f}%"
 
 
+def _memory_of(attribute: str, event: FunctionEvent) -> str:
+    return _memory(getattr(event, attribute))
+
+
 def _memory(nbytes: int) -> str:
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(nbytes) >= size:
@@ -240,13 +244,12 @@ def _memory(nbytes: int) -> str:
 # ---- recording ------------------------------------------------------------------------------------------------
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.open: list[FunctionEvent] = []
-
-
-_here = _Thread()
 _running: list[Recorder] = []  # at most one
+
+
+def _profiler_enabled() -> bool:
+    """True while a profiler runs."""
+    return bool(_running)
 
 
 _OWN = ("cpu_time_total", "device_time_total", "cpu_memory_usage", "device_memory_usage")
@@ -287,23 +290,31 @@ class Recorder:
         _running.remove(self)
         watched.around.remove(self._around)
         overriding.pop()
+        now, outer = time.perf_counter_ns(), list[FunctionEvent]()
         for each in self.events:
+            each.end = each.end or now  # of a range that is still open
             each.cpu_time_total = (each.end - each.start) / 1e3
-            each.self_cpu_time_total += each.cpu_time_total
             if each.marks is not None and self.marks is not None:
                 each.device_time_total = self.marks[1](*each.marks) * 1e6
-            each.self_device_time_total += each.device_time_total
-            each.self_cpu_memory_usage += each.cpu_memory_usage
-            each.self_device_memory_usage += each.device_memory_usage
-            for name in _OWN if each.cpu_parent is not None else ():
-                own = getattr(each.cpu_parent, f"self_{name}") - getattr(each, name)
-                setattr(each.cpu_parent, f"self_{name}", own)
+        ordered = sorted(self.events, key=lambda each: (each.thread, each.start, -each.end))
+        for each in ordered:
+            while outer and (outer[-1].thread != each.thread or outer[-1].end < each.end):
+                outer.pop()
+            each.cpu_parent = outer[-1] if outer else None
+            outer.append(each)
+        for each in reversed(ordered):  # what others contain before these
+            for name in _OWN:
+                value, own = getattr(each, name), f"self_{name}"
+                setattr(each, own, getattr(each, own) + value)
+                if each.cpu_parent is not None:
+                    if name.endswith("usage"):
+                        setattr(each.cpu_parent, name, getattr(each.cpu_parent, name) + value)
+                    setattr(each.cpu_parent, own, getattr(each.cpu_parent, own) - value)
         return self.events
 
     def begin(self, name: str, kind: str, args: Sequence[Any] = ()) -> FunctionEvent:
         """The event of a call that begins."""
-        parent = _here.open[-1] if _here.open else None
-        event = FunctionEvent(name, 0, threading.get_native_id(), parent, kind)
+        event = FunctionEvent(name, 0, threading.get_native_id(), kind)
         if self.shapes and kind == "cpu_op":
             event.input_shapes = [list(x.shape) if hasattr(x, "_data") else [] for x in args]
         if self.stacks:
@@ -311,22 +322,18 @@ class Recorder:
             event.stack = [f"{x.filename}({x.lineno}): {x.name}" for x in frames if not inside_package(x.filename)]
         event.marks = None if self.marks is None or kind != "cpu_op" else [self.marks[0]()]
         self.events.append(event)
-        _here.open.append(event)
         event.start = time.perf_counter_ns()
         return event
 
     def end(self, event: FunctionEvent, result: Any = None) -> None:
-        """Note the end of a call, and of those in it that did not come to their end."""
+        """Note the end of a call."""
         event.end = time.perf_counter_ns()
         if event.marks is not None and self.marks is not None:
             event.marks.append(self.marks[0]())
-        if event in _here.open:
-            del _here.open[_here.open.index(event) :]
         for x in result if isinstance(result, tuple) else (result,):
             if self.memory and hasattr(x, "_data") and x._origin is None:
                 name = "device_memory_usage" if x.is_cuda else "cpu_memory_usage"
-                for each in (event, *_here.open):
-                    setattr(each, name, getattr(each, name) + x.nbytes)
+                setattr(event, name, getattr(event, name) + x.nbytes)
 
     def _event(self, name: str, call: Callable[[], Any], args: Sequence[Any] = ()) -> Any:
         event, result = self.begin(name, "cpu_op", args), None

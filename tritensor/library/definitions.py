@@ -91,8 +91,8 @@ class CustomOpDef:
         with no_grad() if self.checked else nullcontext():
             found = kernel(*args, **kwargs)
         for x, version in changed:  # the operator is one change
-            x._count_change()
-            x._counter[0] = version + 1
+            counter = x._counter = x._counter or [0]
+            counter[0] = version + 1
         outputs = list(tensors_in(found if isinstance(found, (tuple, list)) else [found])) if self.checked else []
         for position, x in enumerate(outputs):
             if any(_shares(x, other) for other in (*tensors, *outputs[:position])):
