@@ -97,7 +97,7 @@ class detect_anomaly(set_detect_anomaly):
     """Detect anomalies in a block: `set_detect_anomaly(True)` with a warning that programs are slower.
 
     >>> import tritensor as torch
-    >>> x = torch.tensor([-1.0], requires_grad=True)
+    >>> x = torch.tensor([0.0], requires_grad=True)
     >>> with torch.autograd.detect_anomaly():
     ...     (x.log() * 0).backward()
     Traceback (most recent call last):

@@ -6,6 +6,7 @@ them; neither is there while no profiler runs.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import threading
@@ -26,17 +27,13 @@ class FunctionEvent:
     """One call, or in `key_averages` the calls of one name: times in microseconds, and bytes.
 
     Attributes:
-        name, key: of the function, node or range; of several steps one key.
-        count: how many calls.
         cpu_time_total, device_time_total: with what was called inside; `self_...` without.
         cpu_memory_usage, device_memory_usage: bytes of the results.
-        input_shapes, stack: of the tensors among the arguments, and the program's lines.
-        is_user_annotation: whether it is a range of the program's.
+        input_shapes, stack: of the arguments, and the program's lines.
     """
 
     def __init__(self, name: str, start: int, thread: int, kind: str) -> None:
-        self.name, self.start, self.end, self.thread = name, start, 0, thread
-        self.kind = kind
+        self.name, self.start, self.end, self.thread, self.kind = name, start, 0, thread, kind
         self.cpu_parent: FunctionEvent | None = None
         self.count, self.input_shapes, self.stack = 1, list[Any](), list[str]()
         self.cpu_memory_usage = self.device_memory_usage = self.flops = 0
@@ -49,20 +46,9 @@ class FunctionEvent:
         """The name by which events are one line of a table."""
         return "ProfilerStep*" if self.name.startswith("ProfilerStep#") else self.name
 
-    @property
-    def is_user_annotation(self) -> bool:
-        """True for a range of the program's."""
-        return self.kind == "user_annotation"
-
-    @property
-    def cpu_time(self) -> float:
-        """Of one call."""
-        return self.cpu_time_total / self.count
-
-    @property
-    def device_time(self) -> float:
-        """Of one call."""
-        return self.device_time_total / self.count
+    is_user_annotation = property(lambda self: self.kind == "user_annotation", doc="Whether it is a program's range.")
+    cpu_time = property(lambda self: self.cpu_time_total / self.count, doc="Of one call.")
+    device_time = property(lambda self: self.device_time_total / self.count, doc="Of one call.")
 
     def __getattr__(self, name: str) -> Any:
         if "cuda" in name:  # older names
@@ -90,27 +76,19 @@ class EventList(list[FunctionEvent]):
         """Microseconds of all events."""
         return sum(each.self_cpu_time_total for each in self)
 
-    def _like(self, events: Sequence[FunctionEvent]) -> EventList:
-        made = EventList(events)
-        made.memory, made.device = self.memory, self.device
-        return made
-
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> EventList:
         """One event for all of a name, or of a name, shapes and so many of the program's lines."""
         found: dict[Any, FunctionEvent] = {}
         for each in self:
-            key = (
-                each.key,
-                str(each.input_shapes) if group_by_input_shapes else "",
-                tuple(each.stack[:group_by_stack_n]),
-            )
+            shapes, stack = each.input_shapes if group_by_input_shapes else [], each.stack[:group_by_stack_n]
+            key = each.key, str(shapes), tuple(stack)
             if key not in found:
                 found[key] = made = FunctionEvent(each.key, each.start, each.thread, each.kind)
-                made.count, made.cpu_parent = 0, each.cpu_parent
-                made.input_shapes = each.input_shapes if group_by_input_shapes else []
-                made.stack = each.stack[:group_by_stack_n]
+                made.count, made.cpu_parent, made.input_shapes, made.stack = 0, each.cpu_parent, shapes, stack
             found[key].add(each)
-        return self._like(list(found.values()))
+        made_of = EventList(found.values())
+        made_of.memory, made_of.device = self.memory, self.device
+        return made_of
 
     def total_average(self) -> FunctionEvent:
         """All events as one."""
@@ -183,9 +161,8 @@ class EventList(list[FunctionEvent]):
             lines += ["=" * (len(rule) - 2), "This report only display top-level ops statistics"]
         lines += [rule, line("Name", [title for title, _ in columns], "Source Location"), rule]
         for each in events[: row_limit if row_limit >= 0 else None]:
-            name = (
-                each.key if len(each.key) < max_name_column_width - 3 else f"{each.key[: max_name_column_width - 3]}..."
-            )
+            longest = max_name_column_width - 3
+            name = each.key if len(each.key) < longest else f"{each.key[:longest]}..."
             source = [x if len(x) <= most else f"...{x[len(x) - most + 3 :]}" for x in each.stack]
             lines.append(line(name, [text(each) for _, text in columns], source[0] if source else ""))
             lines += [line("", [""] * len(columns), x) for x in [*source[1:], *[""] * stacks]]
@@ -211,14 +188,9 @@ class EventList(list[FunctionEvent]):
                 found.append({**event, "cat": "kernel", "pid": 0, "tid": 0, **times, "args": {"External id": number}})
         whole = {"schemaVersion": 1, "displayTimeUnit": "ms", **(metadata or {}), "traceEvents": found}
         text = json.dumps({**whole, "traceName": str(path)})
-        if str(path).endswith(".gz"):
-            import gzip
-
-            with gzip.open(path, "wt", encoding="utf-8") as file:
-                file.write(text)
-        else:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+        opened: Callable[..., Any] = gzip.open if str(path).endswith(".gz") else open
+        with opened(path, "wt", encoding="utf-8") as file:
+            file.write(text)
 
 
 def _time(us: float, unit: str | None = None) -> str:
@@ -294,7 +266,7 @@ class Recorder:
         for each in self.events:
             each.end = each.end or now  # of a range that is still open
             each.cpu_time_total = (each.end - each.start) / 1e3
-            if each.marks is not None and self.marks is not None:
+            if each.marks is not None and self.marks is not None and len(each.marks) == 2:
                 each.device_time_total = self.marks[1](*each.marks) * 1e6
         ordered = sorted(self.events, key=lambda each: (each.thread, each.start, -each.end))
         for each in ordered:

@@ -30,21 +30,13 @@ def timer() -> float:
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit in which a time is a number from 1 to 1000, and the unit's seconds.
-
-    >>> select_unit(2.5e-5)
-    ('us', 1e-06)
-    """
+    """The unit in which a time is a number from 1 to 1000, and the unit's seconds."""
     unit = _UNITS.get(int(math.log10(t) // 3), "s")
     return unit, _SCALES[unit]
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """A number rounded to so many digits.
-
-    >>> trim_sigfig(3.14159, 2)
-    3.1
-    """
+    """A number rounded to so many digits."""
     scale = 10.0 ** (math.ceil(math.log10(abs(x))) - n)
     return round(round(x / scale) * scale, 12)
 
@@ -74,9 +66,8 @@ class TaskSpec:
         """Title, description and setup."""
         setup = "" if self.setup in ("pass", "") else f"setup: {self.setup}"
         setup = f"setup:\n{textwrap.indent(self.setup, '  ')}" if setup and "\n" in self.setup else setup
-        return "\n".join(
-            f"{each}\n" if "\n" in each else each for each in (self.title, self.description, setup) if each
-        )
+        parts = [self.title, self.description or "", setup]
+        return "\n".join(f"{each}\n" if "\n" in each else each for each in parts if each)
 
 
 @dataclasses.dataclass(repr=False)
@@ -101,20 +92,12 @@ class Measurement:
     def _quantile(self, q: float) -> float:
         return float(np.quantile(np.array(self.times), q))
 
-    @property
-    def median(self) -> float:
-        """Seconds of one run."""
-        return self._quantile(0.5)
-
-    @property
-    def mean(self) -> float:
-        """Seconds of one run."""
-        return float(np.mean(self.times))
-
-    @property
-    def iqr(self) -> float:
-        """The interquartile range: what the middle half of the measurements lies in."""
-        return self._quantile(0.75) - self._quantile(0.25)
+    median = property(lambda self: self._quantile(0.5), doc="Seconds of one run.")
+    mean = property(lambda self: float(np.mean(self.times)), doc="Seconds of one run.")
+    iqr = property(lambda self: self._quantile(0.75) - self._quantile(0.25), doc="What the middle half lies in.")
+    has_warnings = property(lambda self: not self.meets_confidence(), doc="Whether the measurements differ much.")
+    title = property(lambda self: self.task_spec.title, doc="The label, or the statement.")
+    as_row_name = property(lambda self: self.sub_label or self.stmt or "[Unknown]", doc="Its name in tables.")
 
     @property
     def significant_figures(self) -> int:
@@ -124,44 +107,23 @@ class Measurement:
         confidence = max(1.645 * float(np.std(middle)) / math.sqrt(len(middle)), 25e-9)
         return min(max(math.floor(math.log10(self.median / confidence)), 1), 4)
 
-    @property
-    def has_warnings(self) -> bool:
-        """True if the measurements differ much."""
-        return not self.meets_confidence()
-
     def meets_confidence(self, threshold: float = 0.1) -> bool:
         """True if the interquartile range is under this part of the median."""
         return self.iqr / self.median < threshold
 
-    @property
-    def title(self) -> str:
-        """The label, or the statement."""
-        return self.task_spec.title
-
-    @property
-    def as_row_name(self) -> str:
-        """The name in a table."""
-        return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
-
     def __repr__(self) -> str:
         count, threads = len(self.raw_times), self.task_spec.num_threads
         unit, scale = select_unit(self.median)
-        low, middle, high, spread = (
-            x / scale for x in (self._quantile(0.25), self.median, self._quantile(0.75), self.iqr)
-        )
+        low, middle, high = (self._quantile(q) / scale for q in (0.25, 0.5, 0.75))
         lines = [object.__repr__(self), self.task_spec.summarize()]
         lines.append(f"  {'Median: ' if count > 1 else ''}{middle:.2f} {unit}")
         if count >= 4:
-            lines.append(f"  IQR:    {spread:.2f} {unit} ({low:.2f} to {high:.2f})")
+            lines.append(f"  IQR:    {high - low:.2f} {unit} ({low:.2f} to {high:.2f})")
         runs = f"{self.number_per_run} runs {'per measurement,' if count > 1 else ','}"
         lines.append(f"  {count} measurement{'s'[: count > 1]}, {runs} {threads} thread{'s'[: threads > 1]}")
         if self.has_warnings:
-            gross = not self.meets_confidence(0.25)
-            why = (
-                "This suggests significant environmental influence."
-                if gross
-                else "This could indicate system fluctuation."
-            )
+            gross, why = not self.meets_confidence(0.25), "This could indicate system fluctuation."
+            why = "This suggests significant environmental influence." if gross else why
             share = f"{self.iqr / self.median * 100:.1f}% of the median measurement."
             lines.append(f"  WARNING: Interquartile range is {share}\n           {why}")
         return "\n".join(lines)
@@ -281,17 +243,12 @@ class Compare:
         self._results: list[Measurement] = []
         self.extend_results(results)
         self._trim = self._warn = False
-        self._colors = ""
 
     def extend_results(self, results: Iterable[Measurement]) -> None:
         """Add measurements."""
         for each in results:
-            require(
-                isinstance(each, Measurement),
-                ValueError,
-                "Expected an instance of `Measurement`, got {} instead.",
-                type(each),
-            )
+            words = "Expected an instance of `Measurement`, got {} instead."
+            require(isinstance(each, Measurement), ValueError, words, type(each))
             self._results.append(each)
 
     def trim_significant_figures(self) -> None:
@@ -299,8 +256,7 @@ class Compare:
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Mark the best and the worst numbers of columns, or of rows, by colours."""
-        self._colors = "rows" if rowwise else "columns"
+        """Accepted: tables have no colours."""
 
     def highlight_warnings(self) -> None:
         """Show by how much measurements differ."""
@@ -339,15 +295,8 @@ class Compare:
         for place, (row, text) in enumerate(zip(rows, texts[1:], strict=True)):
             if place == 0 or rows[place - 1][0] != row[0]:
                 lines.append(f"{row[0]} threads: ".ljust(whole, "-"))
-            parts = [text[0].ljust(widths[0])]
-            for column, number, width in zip(columns, text[1:], widths[1:]):
-                beside = (
-                    [cells.get((row, c)) for c in columns]
-                    if self._colors == "rows"
-                    else [cells.get((r, column)) for r in rows if r[0] == row[0]]
-                )
-                parts.append(self._colored(number.center(width), cells.get((row, column)), beside))
-            lines.append("  |  ".join(parts))
+            parts = [number.center(width) for number, width in zip(text[1:], widths[1:])]
+            lines.append("  |  ".join([text[0].ljust(widths[0]), *parts]))
         spread = "(! XX%) Measurement has high variance, where XX is the IQR / median * 100.\n"
         noted = spread if self._warn and any(each.has_warnings for each in results) else ""
         title = f"[{f' {label} '.center(whole - 2, '-')}]"
@@ -364,19 +313,8 @@ class Compare:
         for each in found:
             value = 1.0 if each is None else each.median / scale
             value = trim_sigfig(value, 1 if each is None else each.significant_figures) if self._trim else value
-            spread = (
-                f" (! {each.iqr / each.median * 100:.0f}%)" if room and each is not None and each.has_warnings else ""
-            )
+            share = each.iqr / each.median * 100 if each is not None and each.has_warnings else 0
+            spread = f" (! {share:.0f}%)" if room and share else ""
             text = f"{value:>{length}.{decimals}f}{spread:>{room}}"
             texts.append(" " * len(text) if each is None else text)
         return texts
-
-    def _colored(self, text: str, found: Measurement | None, beside: list[Measurement | None]) -> str:
-        if not self._colors or found is None:
-            return text
-        best, value = min(each.median for each in beside if each is not None), found.median
-        for color, limit in (("\033[92m\033[1m", max(best * 1.01, best + 1e-7)), ("\033[34m\033[1m", best * 1.1)):
-            if value <= limit:
-                return f"{color}{text}\033[0m\033[0m"
-        color = "\033[31m\033[1m" if value >= best * 5 else "\033[2m\033[91m" if value >= best * 2 else ""
-        return f"{color}{text}\033[0m\033[0m" if color else text
