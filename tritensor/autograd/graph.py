@@ -151,13 +151,10 @@ class AccumulateGrad(GraphNode):
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
         """Call `fn((), grad_outputs)` when a backward pass has added to the leaf's gradient."""
-        given: list[Any] = []  # until it has been added to `grad`
-        return _Handles(
-            [
-                self._node.register_hook(given.append),
-                self._node.register_post_accumulate_grad_hook(lambda leaf: fn((), (given.pop(),)) and None),
-            ]
-        )
+        given: dict[int, Any] = {}  # until it has been added to `grad`
+        kept = self._node.register_hook(lambda gradient: given.update({0: gradient}))
+        added = self._node.register_post_accumulate_grad_hook(lambda leaf: fn((), (given.pop(0),)) and None)
+        return _Handles([kept, added])
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
         """Call `fn(grad_outputs)` before a backward pass adds to the leaf's gradient."""

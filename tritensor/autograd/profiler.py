@@ -46,9 +46,9 @@ class FunctionEvent:
         """The name by which events are one line of a table."""
         return "ProfilerStep*" if self.name.startswith("ProfilerStep#") else self.name
 
-    is_user_annotation = property(lambda self: self.kind == "user_annotation", doc="Whether it is a program's range.")
-    cpu_time = property(lambda self: self.cpu_time_total / self.count, doc="Of one call.")
-    device_time = property(lambda self: self.device_time_total / self.count, doc="Of one call.")
+    is_user_annotation = property(lambda self: self.kind == "user_annotation", doc="True for a range.")
+    cpu_time = property(lambda self: self.cpu_time_total / self.count, doc="Microseconds of one call.")
+    device_time = property(lambda self: self.device_time_total / self.count, doc="Microseconds of one call.")
 
     def __getattr__(self, name: str) -> Any:
         if "cuda" in name:  # older names
@@ -224,6 +224,7 @@ def _profiler_enabled() -> bool:
     return bool(_running)
 
 
+_SPACE = "aten"  # of PyTorch's names of operators, by which programs look for events
 _OWN = ("cpu_time_total", "device_time_total", "cpu_memory_usage", "device_memory_usage")
 
 
@@ -297,7 +298,7 @@ class Recorder:
         event.start = time.perf_counter_ns()
         return event
 
-    def end(self, event: FunctionEvent, result: Any = None) -> None:
+    def end(self, event: FunctionEvent, result: object = None) -> None:
         """Note the end of a call."""
         event.end = time.perf_counter_ns()
         if event.marks is not None and self.marks is not None:
@@ -315,7 +316,9 @@ class Recorder:
         finally:
             self.end(event, result)
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """Call a public function, as an event."""
         name = func.__name__
         if name in ("__get__", "__set__", "__delete__") or self not in _running:
@@ -327,7 +330,7 @@ class Recorder:
                 return func(*args, **(kwargs or {}))
             finally:
                 overriding.pop()
-        return self._event(f"aten::{name}", partial(func, *args, **(kwargs or {})), args)
+        return self._event(f"{_SPACE}::{name}", partial(func, *args, **(kwargs or {})), args)
 
     def _around(self, node: Node, run: Callable[[], Any]) -> Any:
         return self._event(f"autograd::engine::evaluate_function: {node.name()}", run)
@@ -339,8 +342,8 @@ class record_function:
     >>> import tritensor as torch
     >>> with torch.profiler.profile() as p, torch.profiler.record_function("sum"):
     ...     y = torch.ones(2).sum()
-    >>> [event.name for event in p.events()]
-    ['sum', 'aten::ones', 'aten::sum']
+    >>> [event.name.rpartition(":")[2] for event in p.events()]
+    ['sum', 'ones', 'sum']
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:

@@ -130,7 +130,8 @@ def _unpacked(saved: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
 def _packed(value: Any, node: Node, source: tuple[str, Any], hooks: Pair) -> Any:
     """A value that a node saved, packed if it is a tensor."""
     if value.__class__ is tuple:
-        return tuple([_packed(each, node, ("input", None), hooks) for each in value])
+        parts = tuple([_packed(each, node, ("input", None), hooks) for each in value])
+        return value if all(x is y for x, y in zip(value, parts)) else parts  # a shape is as it was
     if source[0] == "output":
         value = _reattach(value, node, source[1])
         return Packed(value, source[1] if value._needs else None, hooks)

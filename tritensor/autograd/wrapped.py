@@ -17,7 +17,9 @@ class Wrapped(Gradient):
 
     ours = False
 
-    def __init__(self, backward: Any) -> None:
+    backward: Any
+
+    def __init__(self, backward: Gradient) -> None:
         self.backward, self.frees, self.reads = backward, backward.frees, backward.reads
 
     def __getattr__(self, name: str) -> Any:
@@ -52,7 +54,7 @@ watched.observed = _Observed
 class Hooked(Wrapped):
     """A gradient with the hooks of a node: `before` get and may replace what it gets, `after` what it computes, too."""
 
-    def __init__(self, backward: Any) -> None:
+    def __init__(self, backward: Gradient) -> None:
         super().__init__(backward)
         self.before: list[Callable[..., Any]] = []
         self.after: list[Callable[..., Any]] = []

@@ -68,7 +68,7 @@ def custom_op(
 triton_op = custom_op
 
 
-def wrap_triton(triton_kernel: Any, /) -> Any:
+def wrap_triton(triton_kernel: Callable[..., Any], /) -> Callable[..., Any]:
     """The kernel itself."""
     return triton_kernel
 
@@ -88,13 +88,20 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: obje
     CustomOpDef(qualname, schema)
 
 
-def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:
+def impl(
+    qualname: str | Library,
+    types: str | Sequence[str],
+    func: str | Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+) -> Any:
     """Set what an operator computes on kinds of devices, "default" for all of them; a decorator without the function.
 
     `impl(lib, name, dispatch_key)` is the older form.
     """
     if isinstance(qualname, Library):
-        return kept(None, lambda fn: qualname.impl(types, fn, func or ""))
+        library, key = qualname, func if isinstance(func, str) else ""
+        return kept(None, lambda fn: library.impl(str(types), fn, key))
     kinds = [types] if isinstance(types, str) else list(types)
 
     def keep(fn: Callable[..., Any]) -> None:
@@ -106,7 +113,7 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
                 everywhere = kind in ("default", "BackendSelect") or kind.startswith("Composite")
                 found.kernels[None if everywhere else kind.lower()] = fn
 
-    return kept(func, keep)
+    return kept(None if isinstance(func, str) else func, keep)
 
 
 def _of_operator(name: str) -> Callable[..., Any]:
@@ -154,7 +161,7 @@ class Library:
         define(f"{self.ns}::{name}", schema[schema.index("(") :])
         return name
 
-    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **more: object) -> None:
+    def impl(self, op_name: str | CustomOpDef, fn: Callable[..., Any], dispatch_key: str = "", **more: object) -> None:
         """Set what an operator computes."""
         name = op_name._name if isinstance(op_name, CustomOpDef) else op_name.rpartition("::")[2]
         impl(f"{self.ns}::{name}", dispatch_key or self.dispatch_key or "CompositeImplicitAutograd", fn)

@@ -62,7 +62,7 @@ def opcheck(
     return results
 
 
-def _copied(value: Any, meta: bool = False) -> Any:
+def _copied(value: object, meta: bool = False) -> Any:
     """Arguments with copies of their tensors, on meta where that is possible."""
     if isinstance(value, Tensor):
         copy = value.detach().clone()

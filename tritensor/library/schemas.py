@@ -8,7 +8,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..errors import AutogradError, require
@@ -88,7 +88,9 @@ def _literal(text: str) -> Any:
         return text
 
 
-def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any, op_name: str | None = None) -> str:
+def infer_schema(
+    prototype_function: Callable[..., Any], /, *, mutates_args: str | Iterable[str], op_name: str | None = None
+) -> str:
     """The schema of an operator, from the annotations of the function that computes it.
 
     >>> import tritensor as torch
@@ -148,7 +150,7 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any
     return f"{op_name or ''}({', '.join(parts)}) -> {returned}"
 
 
-def _type_of(annotation: Any) -> str | None:
+def _type_of(annotation: object) -> str | None:
     """The schema's word for an annotation, None if operators do not take such values."""
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType) and len(inside) == 2 and type(None) in inside:

@@ -17,6 +17,7 @@ from ..host.threads import get_num_threads, set_num_threads
 
 __all__ = ["Compare", "Measurement", "TaskSpec", "Timer", "select_unit", "timer", "trim_sigfig"]
 
+Callback = Callable[[int, float], object] | None
 _UNITS = {-3: "ns", -2: "us", -1: "ms"}
 _SCALES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
@@ -94,8 +95,8 @@ class Measurement:
 
     median = property(lambda self: self._quantile(0.5), doc="Seconds of one run.")
     mean = property(lambda self: float(np.mean(self.times)), doc="Seconds of one run.")
-    iqr = property(lambda self: self._quantile(0.75) - self._quantile(0.25), doc="What the middle half lies in.")
-    has_warnings = property(lambda self: not self.meets_confidence(), doc="Whether the measurements differ much.")
+    iqr = property(lambda self: self._quantile(0.75) - self._quantile(0.25), doc="The range of the middle half.")
+    has_warnings = property(lambda self: not self.meets_confidence(), doc="True if they differ much.")
     title = property(lambda self: self.task_spec.title, doc="The label, or the statement.")
     as_row_name = property(lambda self: self.sub_label or self.stmt or "[Unknown]", doc="Its name in tables.")
 
@@ -194,7 +195,7 @@ class Timer:
         return self._on_threads(lambda: (number, [self._timeit(max(number // 100, 2)), self._timeit(number)][1:]))
 
     def _repeated(
-        self, block: float, least: float, most: float, enough: Callable[[Measurement], bool], callback: Any
+        self, block: float, least: float, most: float, enough: Callable[[Measurement], bool], callback: Callback
     ) -> Measurement:
         """Measure blocks of runs until they took a time and are enough, in blocks to which the timer is nothing."""
 
@@ -216,7 +217,7 @@ class Timer:
 
         return self._on_threads(run)
 
-    def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
+    def blocked_autorange(self, callback: Callback = None, min_run_time: float = 0.2) -> Measurement:
         """Measure blocks of runs until they took so many seconds."""
         return self._repeated(min_run_time, min_run_time, math.inf, lambda found: True, callback)
 
@@ -226,7 +227,7 @@ class Timer:
         *,
         min_run_time: float = 0.01,
         max_run_time: float = 10.0,
-        callback: Any = None,
+        callback: Callback = None,
     ) -> Measurement:
         """Measure blocks of runs until their interquartile range is under this part of the median."""
 
