@@ -120,12 +120,12 @@ def _finish_leaf(
     leaf: Any, gradient: Any, create_graph: bool, targets: dict[Any, int] | None, found: list[Any]
 ) -> None:
     """Run a leaf's hooks on its complete gradient, then add it to `.grad`, or store it if the leaf is a target."""
+    if targets is not None and leaf not in targets:
+        return
     for hook in leaf._hooks or ():
         gradient = through_hook(hook, gradient)
     if targets is not None:
-        position = targets.get(leaf)
-        if position is not None:
-            found[position] = gradient
+        found[targets[leaf]] = gradient
         return
     if not leaf._needs:
         return  # the flag was taken back

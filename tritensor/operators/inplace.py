@@ -19,8 +19,8 @@ from ..autograd.levels import aligned
 from ..autograd.mode import no_grad, recording
 from ..autograd.names import node_of
 from ..autograd.precision import casts, state, without_casts
-from ..autograd.tape import Gradient, Node, record, unrecorded_view, views_on
-from ..errors import AutogradError, DtypeError, ShapeError
+from ..autograd.tape import Gradient, Node, record, views_on
+from ..errors import AutogradError, DtypeError, ShapeError, unrecorded_view
 from ..ground.arguments import UNEXPECTED, refuse_misuse
 from ..host import copying
 from ..memory.array import DeviceArray

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..autograd.mode import recording
 from ..errors import ArgumentError, AutogradError, DtypeError, ExchangeError, ShapeError, UnsupportedError
 from ..host.scalars import converted
 from ..memory.array import DeviceArray
@@ -62,7 +63,7 @@ class HostAccess:
 
         Raises:
             ArgumentError: the tensor is on a CUDA device.
-            AutogradError: the tensor requires grad.
+            AutogradError: the tensor requires grad, outside of `no_grad`.
         """
         if force:
             return self.detach()._to_host()
@@ -73,7 +74,7 @@ class HostAccess:
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
                 "host memory first."
             )
-        if self._needs:
+        if self._needs and recording.enabled:
             raise AutogradError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._host_array()
 
