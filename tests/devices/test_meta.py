@@ -157,6 +157,13 @@ def test_initialisers_draw_nothing() -> None:
     assert before.equal(torch.get_rng_state())
 
 
+def test_large_matrices() -> None:
+    x = torch.empty(30, 50_000, 20_000, device="meta")
+    assert [each.shape[-2:] for each in torch.linalg.svd(x)[::2]] == [(50_000, 50_000), (20_000, 20_000)]
+    assert torch.linalg.solve(x[:, :20_000], x[0, :20_000, :17]).shape == (30, 20_000, 17)
+    assert torch.linalg.lu(x)[1].shape == (30, 50_000, 20_000) and torch.linalg.pinv(x).shape == x.mT.shape
+
+
 def test_no_memory() -> None:
     tracemalloc.start()
     with torch.device("meta"):
