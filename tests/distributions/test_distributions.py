@@ -263,7 +263,7 @@ def test_other_divergences() -> None:
     assert kl_divergence(d.Uniform(0.0, 2.0), d.Uniform(0.0, 1.0)).item() == float("inf")
     assert kl_divergence(d.Bernoulli(0.5), d.Bernoulli(1.0)).item() == float("inf")
     with pytest.raises(NotImplementedError, match="No KL"):
-        kl_divergence(d.Normal(0.0, 1.0), d.Poisson(1.0))
+        kl_divergence(d.Normal(0.0, 1.0), d.Geometric(0.5))
 
     class Mine(d.Normal):
         pass

@@ -360,7 +360,7 @@ def samples(draw: Draw, made: str) -> None:
 
 def divergence(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> str:
     """The divergence from another distribution."""
-    pairs = tritensor.distributions.kl._formulas
+    pairs = tritensor.distributions.kl._KL_REGISTRY
     others = [other.__name__ for one, other in pairs if one.__name__ == kind and other.__name__ in KINDS]
     theirs = draw.session.theirs[made]
     if not others or type(theirs).__name__ != kind:

@@ -116,6 +116,7 @@ interval = _bounded("_Interval", "[", "]")
 half_open_interval = _bounded("_HalfOpenInterval", "[", ")")
 integer_interval = _bounded("_IntegerInterval", "[", "]", True)
 _integer_above = _bounded("_IntegerGreaterThan", "[", "", True)
+_IntegerLessThan = _bounded("_IntegerLessThan", "", "]", True)
 
 
 class _Simplex(Constraint):
@@ -163,7 +164,7 @@ class _LowerTriangular(Constraint):
         return (value.tril() == value).flatten(-2).all(-1)
 
 
-class _CorrelationCholesky(Constraint):
+class _CorrCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
@@ -277,9 +278,10 @@ def is_dependent(constraint: Any) -> bool:
 
 
 dependent, real, boolean, simplex, one_hot = _Dependent(), _Real(), _Boolean(), _Simplex(), _OneHot()
-lower_cholesky, lower_triangular, corr_cholesky = _LowerCholesky(), _LowerTriangular(), _CorrelationCholesky()
+lower_cholesky, lower_triangular, corr_cholesky = _LowerCholesky(), _LowerTriangular(), _CorrCholesky()
 square, symmetric = _Square(), _Symmetric()
 positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDefinite()
 positive, nonnegative, unit_interval = greater_than(0.0), greater_than_eq(0.0), interval(0.0, 1.0)
 nonnegative_integer, positive_integer = _integer_above(0), _integer_above(1)
 real_vector = independent(real, 1)
+_Cat, _Stack, _IndependentConstraint, _Multinomial, _DependentProperty = cat, stack, independent, multinomial, dependent_property
