@@ -52,6 +52,7 @@ _LATER = (
     "nn",
     "onnx",
     "optim",
+    "quasirandom",
     "random",
     "return_types",
     "serialization",
@@ -74,7 +75,8 @@ _FROM = {
 
 __all__ = ["__version__", "accelerator", "amp", "array_api", "autograd", "backends", "compile", "compiler", "cpu"]
 __all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "linalg"]
-__all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "pi", "plot", "random"]
+__all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "pi", "plot"]
+__all__ += ["quasirandom", "random"]
 __all__ += ["return_types", "save", "serialization", "settings", "signal", "special", "testing", "utils", "version"]
 __all__ += ["vision", "vmap"]
 __all__ = sorted([*__all__, *_PACKAGE.listed()])

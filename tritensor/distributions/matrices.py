@@ -84,8 +84,7 @@ class Wishart(Spread, ExponentialFamily):
         if (self.df < n).any():
             words = "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim."
             warnings.warn(words, stacklevel=2)
-        self._set_factor(name, matrix, batch)
-        Distribution.__init__(self, batch, (n, n), validate_args)
+        self._set_factor(name, matrix, batch, (n, n), validate_args)
 
     @property
     def arg_constraints(self) -> Any:

@@ -127,8 +127,11 @@ class Spread(Distribution):
         require(matrix.ndim >= 2, ValueError, words, name if error is ValueError else "scale_tril")
         return name, matrix
 
-    def _set_factor(self, name: str, matrix: Tensor, batch: Sequence[int]) -> None:
+    def _set_factor(
+        self, name: str, matrix: Tensor, batch: Sequence[int], event: Sequence[int], validate_args: bool | None
+    ) -> None:
         setattr(self, name, matrix.expand(*batch, -1, -1))
+        Distribution.__init__(self, batch, event, validate_args)
         if name == "covariance_matrix":
             matrix = linalg.cholesky(matrix)
         elif name == "precision_matrix":  # from the factor of the matrix whose rows and columns are reversed
@@ -209,8 +212,7 @@ class MultivariateNormal(Spread, Gaussian):
         name, matrix = self._chosen(covariance_matrix, precision_matrix, scale_tril)
         batch = broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         self.loc = loc.expand(*batch, -1)
-        self._set_factor(name, matrix, batch)
-        Distribution.__init__(self, batch, loc.shape[-1:], validate_args)
+        self._set_factor(name, matrix, batch, loc.shape[-1:], validate_args)
 
     @property
     def variance(self) -> Tensor:
@@ -270,12 +272,12 @@ class LowRankMultivariateNormal(Gaussian):
         except RuntimeError as error:
             words = f"loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
             raise ValueError(f"Incompatible batch shapes: {words}") from error
-        small = (cov_factor.mT / cov_diag.unsqueeze(-2)) @ cov_factor
-        small = linalg.cholesky(small + eye(rank, dtype=small.dtype, device=small.device))
-        self._capacitance_tril = small.expand(*batch, -1, -1)
         self.loc, self.cov_diag = loc.expand(*batch, -1), cov_diag.expand(*batch, -1)
         self.cov_factor = cov_factor.expand(*batch, -1, -1)
         super().__init__(batch, (n,), validate_args)
+        small = (cov_factor.mT / cov_diag.unsqueeze(-2)) @ cov_factor
+        small = linalg.cholesky(small + eye(rank, dtype=small.dtype, device=small.device))
+        self._capacitance_tril = small.expand(*batch, -1, -1)
 
     variance = stated("The diagonal.", lambda self: self.cov_factor.square().sum(-1) + self.cov_diag)
 

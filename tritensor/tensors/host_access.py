@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..autograd.mode import recording
 from ..errors import ArgumentError, AutogradError, DtypeError, ExchangeError, ShapeError
 from ..host.scalars import converted
 from ..memory.array import DeviceArray
@@ -70,7 +71,7 @@ class HostAccess:
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
                 "host memory first."
             )
-        if self._needs:
+        if self._needs and recording.enabled:
             raise AutogradError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._host_array()
 
