@@ -100,7 +100,9 @@ class SobolEngine:
         """
         n, before = 2**m, self.num_generated
         words = "The balance properties of Sobol' points require n to be a power of 2. {} points have been previously "
-        words += "generated, then: n={}+2**{}={}. If you still want to do this, please use 'SobolEngine.draw()' instead."
+        words += (
+            "generated, then: n={}+2**{}={}. If you still want to do this, please use 'SobolEngine.draw()' instead."
+        )
         require(not (before + n) & (before + n - 1), ValueError, words, before, before, m, before + n)
         return self.draw(n, out, dtype)
 

@@ -3,13 +3,45 @@
 from __future__ import annotations
 
 from . import constraints, kl, transforms
-from .composed import Gumbel, HalfCauchy, HalfNormal, Independent, InverseGamma, Kumaraswamy, LogisticNormal, LogNormal
-from .composed import MixtureSameFamily, Pareto, TransformedDistribution, Weibull
+from .composed import (
+    Gumbel,
+    HalfCauchy,
+    HalfNormal,
+    Independent,
+    InverseGamma,
+    Kumaraswamy,
+    LogisticNormal,
+    LogNormal,
+    MixtureSameFamily,
+    Pareto,
+    TransformedDistribution,
+    Weibull,
+)
 from .constraint_registry import biject_to, transform_to
-from .continuous import Cauchy, Chi2, Exponential, FisherSnedecor, Gamma, GeneralizedPareto, Laplace, Normal, StudentT
-from .continuous import Uniform, VonMises
-from .discrete import Bernoulli, Binomial, Categorical, Geometric, Multinomial, NegativeBinomial, OneHotCategorical
-from .discrete import OneHotCategoricalStraightThrough, Poisson
+from .continuous import (
+    Cauchy,
+    Chi2,
+    Exponential,
+    FisherSnedecor,
+    Gamma,
+    GeneralizedPareto,
+    Laplace,
+    Normal,
+    StudentT,
+    Uniform,
+    VonMises,
+)
+from .discrete import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Geometric,
+    Multinomial,
+    NegativeBinomial,
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+    Poisson,
+)
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .kl import kl_divergence, register_kl

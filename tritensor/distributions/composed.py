@@ -17,9 +17,9 @@ from . import constraints
 from .continuous import Cauchy, Exponential, Gamma, Normal, Uniform
 from .discrete import Categorical
 from .distribution import Distribution, stated
-from .utils import broadcast_all, euler_constant, sum_rightmost
 from .transform import ComposeTransform, Transform
 from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
+from .utils import broadcast_all, euler_constant, sum_rightmost
 
 
 class Independent(Distribution):
@@ -439,7 +439,8 @@ class MixtureSameFamily(Distribution):
         return (weights * self._components.variance).sum(dim) + (weights * away.square()).sum(dim)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return (self._components.cdf(value.unsqueeze(-1)) * self._mixture.probs).sum(-1)
+        found = self._components.cdf(value.unsqueeze(-1 - len(self._event_shape)))
+        return (found * self._mixture.probs).sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

@@ -60,9 +60,7 @@ def _within(constraint: Any) -> Transform:
     low, high = constraint.lower_bound, constraint.upper_bound
     if isinstance(low, Number) and isinstance(high, Number) and low == 0 and high == 1:
         return transforms.SigmoidTransform()
-    return transforms.ComposeTransform(
-        [transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)]
-    )
+    return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
 
 
 def _beside(bound: str, scale: int) -> Callable[[Any], Transform]:

@@ -207,6 +207,9 @@ class _Joined(Constraint):
         self.is_discrete = any(each.is_discrete for each in cseq)
         self.event_dim = max(each.event_dim for each in cseq)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.capitalize()}()"
+
     def _parts(self, value: Tensor) -> list[Tensor]:
         require(-value.ndim <= self.dim < value.ndim, IndexError, "dim {} is out of range", self.dim)
         return list(value.split(self.lengths, self.dim))
@@ -284,4 +287,10 @@ positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDef
 positive, nonnegative, unit_interval = greater_than(0.0), greater_than_eq(0.0), interval(0.0, 1.0)
 nonnegative_integer, positive_integer = _integer_above(0), _integer_above(1)
 real_vector = independent(real, 1)
-_Cat, _Stack, _IndependentConstraint, _Multinomial, _DependentProperty = cat, stack, independent, multinomial, dependent_property
+_Cat, _Stack, _IndependentConstraint, _Multinomial, _DependentProperty = (
+    cat,
+    stack,
+    independent,
+    multinomial,
+    dependent_property,
+)

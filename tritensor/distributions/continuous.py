@@ -465,11 +465,14 @@ class VonMises(Distribution):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
-            loc, k = (each.expand(self._extended_shape(sample_shape)).double() for each in (self.loc, self.concentration))
+            loc, k = (
+                each.expand(self._extended_shape(sample_shape)).double() for each in (self.loc, self.concentration)
+            )
             tau = 1 + (1 + 4 * k**2).sqrt()
             rho = (tau - (2 * tau).sqrt()) / (2 * k)
             r = where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho))  # by its series where rho is lost in rounding
-            found, missing = loc, k > 0
+            missing = (k > 0) & (k + loc).isfinite()
+            found = where(missing, loc, float("nan"))
             while missing.any():
                 u = rand(3, *k.shape, dtype=k.dtype, device=k.device)
                 z = (pi * u[0]).cos()

@@ -189,7 +189,7 @@ def _kl_expfamily_expfamily(p: exp_family.ExponentialFamily, q: exp_family.Expon
     value, parts = p._normalized()
     found = q._log_normalizer(*q._natural_params) - value
     for (own, slope), other in zip(parts, q._natural_params, strict=True):
-        found = found - sum_rightmost((other - own) * slope, len(q.event_shape))
+        found = found - sum_rightmost((other - own) * slope, own.ndim - len(p.batch_shape))
     return found
 
 
@@ -244,6 +244,18 @@ def _(p: continuous.Normal, q: continuous.Laplace) -> Tensor:
 # Of pairs of two classes: E_p[-log q] by the moments of p.
 
 
+def _mean(p: Any) -> Tensor:
+    """E[x], by the formula that holds where it is finite, and has gradients elsewhere."""
+    return p.alpha * p.scale / (p.alpha - 1) if isinstance(p, composed.Pareto) else p.mean
+
+
+def _variance(p: Any) -> Tensor:
+    """E[(x - E[x])^2], in the same way."""
+    if not isinstance(p, composed.Pareto):
+        return p.variance
+    return p.alpha * (p.scale / (p.alpha - 1)) ** 2 / (p.alpha - 2)
+
+
 def _log_mean(p: Any, mirrored: bool = False) -> Tensor:
     """E[log x], or E[log (1 - x)]."""
     if isinstance(p, multivariate.Beta):
@@ -279,26 +291,26 @@ def _beside_beta(p: Any, q: multivariate.Beta) -> Tensor:
 
 def _beside_gamma(p: Any, q: continuous.Gamma) -> Tensor:
     a = q.concentration
-    return gammaln(a) - a * q.rate.log() + (1 - a) * _log_mean(p) + q.rate * p.mean
+    return gammaln(a) - a * q.rate.log() + (1 - a) * _log_mean(p) + q.rate * _mean(p)
 
 
 def _beside_normal(p: Any, q: continuous.Normal) -> Tensor:
-    return 0.5 * log(2 * pi) + q.scale.log() + (p.variance + (p.mean - q.loc) ** 2) / (2 * q.scale**2)
+    return 0.5 * log(2 * pi) + q.scale.log() + (_variance(p) + (_mean(p) - q.loc) ** 2) / (2 * q.scale**2)
 
 
 _CROSS: dict[type, tuple[Formula, str]] = {  # E_p[-log q], and the classes of p that it is for
     discrete.Poisson: (lambda p, q: q.rate - p.probs * q.rate.log(), "Bernoulli"),
     relaxed.ContinuousBernoulli: (
-        lambda p, q: -p.mean * q.logits - (-q.probs).log1p() - q._cont_bern_log_norm(),
+        lambda p, q: -_mean(p) * q.logits - (-q.probs).log1p() - q._cont_bern_log_norm(),
         "Beta Uniform",
     ),
     continuous.Exponential: (
-        lambda p, q: q.rate * p.mean - q.rate.log(),
+        lambda p, q: q.rate * _mean(p) - q.rate.log(),
         "Beta ContinuousBernoulli Gamma Pareto Uniform",
     ),
     continuous.Gamma: (_beside_gamma, "Beta Exponential Pareto Uniform"),
     composed.Gumbel: (
-        lambda p, q: q.scale.log() + (p.mean - q.loc) / q.scale + _shrunk_mean(p, q),
+        lambda p, q: q.scale.log() + (_mean(p) - q.loc) / q.scale + _shrunk_mean(p, q),
         "Exponential Gamma Normal Uniform",
     ),
     continuous.Normal: (
@@ -337,7 +349,11 @@ def _infinite(p: Any, q: Any) -> Tensor:
     return full_like(getattr(p, next(iter(p.arg_constraints))), float("inf"))
 
 
-_KINDS = {name: kind for module in (composed, continuous, discrete, multivariate, relaxed) for name, kind in vars(module).items()}
+_KINDS = {
+    name: kind
+    for module in (composed, continuous, discrete, multivariate, relaxed)
+    for name, kind in vars(module).items()
+}
 _NEVER = {
     "Beta ContinuousBernoulli": "Pareto",
     "Exponential Gamma Pareto": "Beta ContinuousBernoulli Pareto Uniform",

@@ -119,8 +119,7 @@ class Wishart(Spread, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        p, inner = self._event_shape[-1], linalg.solve_triangular(self._unbroadcasted_scale_tril, value, upper=False)
-        inner = linalg.solve_triangular(self._unbroadcasted_scale_tril.mT, inner, upper=True)
+        p, inner = self._event_shape[-1], value.cholesky_solve(self._unbroadcasted_scale_tril)
         trace = inner.diagonal(dim1=-2, dim2=-1).sum(-1)
         front = -self.df * (p * log(2) / 2 + self._half_log_determinant()) - multigammaln(self.df / 2, p)
         return front + (self.df - p - 1) / 2 * linalg.slogdet(value).logabsdet - trace / 2

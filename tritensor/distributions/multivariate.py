@@ -154,9 +154,7 @@ class Spread(Distribution):
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         factor = self._unbroadcasted_scale_tril
-        unit = eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
-        inverse = linalg.solve_triangular(factor, unit, upper=False)
-        return inverse.mT @ inverse
+        return eye(factor.shape[-1], dtype=factor.dtype, device=factor.device).cholesky_solve(factor)
 
     def _half_log_determinant(self) -> Tensor:
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
@@ -256,9 +254,7 @@ class LowRankMultivariateNormal(Gaussian):
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
 
-    def __init__(
-        self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         require(loc.ndim >= 1, ValueError, "loc must be at least one-dimensional.")
         words = "cov_factor must be at least two-dimensional, with optional leading batch dimensions"
         require(cov_factor.ndim >= 2, ValueError, words)
@@ -279,7 +275,10 @@ class LowRankMultivariateNormal(Gaussian):
         small = linalg.cholesky(small + eye(rank, dtype=small.dtype, device=small.device))
         self._capacitance_tril = small.expand(*batch, -1, -1)
 
-    variance = stated("The diagonal.", lambda self: self.cov_factor.square().sum(-1) + self.cov_diag)
+    @lazy_property
+    def variance(self) -> Tensor:
+        """The diagonal of the covariance."""
+        return self.cov_factor.square().sum(-1) + self.cov_diag
 
     @lazy_property
     def scale_tril(self) -> Tensor:

@@ -7,7 +7,7 @@ from math import lgamma, log
 from typing import Any
 
 from ..functional.elementwise.pointwise import where
-from ..nn.functional import binary_cross_entropy_with_logits, softplus
+from ..nn.functional import binary_cross_entropy_with_logits
 from ..random import rand
 from ..tensors import Tensor
 from . import constraints
@@ -131,7 +131,7 @@ class LogitRelaxedBernoulli(Binary):
         self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         away = logits - value * self.temperature
-        return self.temperature.log() + away - 2 * softplus(away)
+        return self.temperature.log() + away - 2 * away.exp().log1p()
 
 
 class ExpRelaxedCategorical(OfClasses):
@@ -164,7 +164,9 @@ class ExpRelaxedCategorical(OfClasses):
 
 class _Relaxed(TransformedDistribution):
     has_rsample = True
-    temperature = stated("The temperature; near 0 samples are nearly discrete.", lambda self: self.base_dist.temperature)
+    temperature = stated(
+        "The temperature; near 0 samples are nearly discrete.", lambda self: self.base_dist.temperature
+    )
     probs = stated("The probabilities.", lambda self: self.base_dist.probs)
     logits = stated("Their log-odds, or logarithms.", lambda self: self.base_dist.logits)
 

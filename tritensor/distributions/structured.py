@@ -14,6 +14,8 @@ from .constraints import dependent_property
 from .transform import Transform
 from .utils import sum_rightmost
 
+__all__ = ["CatTransform", "CumulativeDistributionTransform", "IndependentTransform", "ReshapeTransform"]
+__all__ += ["StackTransform"]
 _FEW = "Too few dimensions on input"
 
 

@@ -12,20 +12,18 @@ from ..tensors import Tensor
 from ..types.dtypes import finfo
 from ..types.layout import broadcast_shapes
 from ..types.size import Size
-from . import constraints
-from .structured import CatTransform, CumulativeDistributionTransform, IndependentTransform, ReshapeTransform
-from .structured import StackTransform
+from . import constraints, structured, vectors
+from .structured import *  # noqa: F403
 from .transform import ComposeTransform, Transform, ValueTransform
 from .utils import broadcast_all, sum_rightmost
-from .vectors import CorrCholeskyTransform, LowerCholeskyTransform, PositiveDefiniteTransform, SoftmaxTransform
-from .vectors import StickBreakingTransform
+from .vectors import *  # noqa: F403
 
-__all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform"]
-__all__ += ["CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform"]
-__all__ += ["PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform"]
-__all__ += ["SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform"]
-__all__ += ["identity_transform"]
+__all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "PowerTransform", "SigmoidTransform"]
+__all__ += ["SoftplusTransform", "TanhTransform", "Transform", "identity_transform", *structured.__all__]
+__all__ += vectors.__all__
 identity_transform = ComposeTransform([])
+
+
 def _with_parameters(self: Any, shape: Sequence[int]) -> Size:
     own = [value.shape for value in vars(self).values() if isinstance(value, Tensor)]
     return Size(broadcast_shapes(tuple(shape), *own))

@@ -16,6 +16,8 @@ from . import constraints
 from .transform import Transform, ValueTransform
 from .utils import tril_matrix_to_vec, vec_to_tril_matrix
 
+__all__ = ["CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "SoftmaxTransform"]
+__all__ += ["StickBreakingTransform"]
 _FEW = "Too few dimensions on input"
 
 

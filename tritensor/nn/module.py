@@ -374,7 +374,9 @@ class Module(ModuleTree):
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` first."""
         return register(self._load_state_dict_pre_hooks, hook)
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
         """The same by its first name; the hook is called without the module, unless it is asked for."""
         return register(self._load_state_dict_pre_hooks, hook if with_module else partial(_without_module, hook))
 
