@@ -142,8 +142,8 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "Distributions in PyTorch's own way",
         ACCEPTED,
-        r"cannot sample n_sample <= 0|cannot reshape tensor of 0 elements|has no attribute '_binomial'|The shape of the mask|"
-        r"shape '\[.*\]' is invalid for input of size|(Float|Double) did not match|a second time",
+        r"cannot sample n_sample <= 0|cannot reshape tensor of 0 elements|has no attribute '_binomial'|"
+        r"The shape of the mask|shape '\[.*\]' is invalid for input of size|(Float|Double) did not match|a second time",
         "Samples and densities of no elements, divergences of parameters that broadcast, entropies of an expanded "
         "Multinomial and doubles in a GeneralizedPareto are computed like all others.",
         "torch.distributions.Categorical(torch.ones(3)).sample((0,))",

@@ -70,9 +70,13 @@ def _beside(bound: str, scale: int) -> Callable[[Any], Transform]:
     )
 
 
+def _making(kind: type) -> Callable[[Any], Any]:
+    return lambda _: kind()
+
+
 def _declare(registry: ConstraintRegistry, factories: dict[Any, Any]) -> None:
     for constraint, factory in factories.items():
-        registry.register(constraint, (lambda _, made=factory: made()) if isinstance(factory, type) else factory)
+        registry.register(constraint, _making(factory) if isinstance(factory, type) else factory)
 
 
 for _registry in (biject_to, transform_to):

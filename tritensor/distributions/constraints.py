@@ -43,12 +43,20 @@ class Constraint:
 class _Dependent(Constraint):
     """A region that depends on other parameters; `dependent(event_dim=1)` says what of it does not."""
 
-    def __init__(self, *, is_discrete: Any = False, event_dim: Any = 0) -> None:
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+    def __init__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    def _known(self, name: str) -> Any:
+        value = vars(self)[f"_{name}"]
+        require(value is not None, NotImplementedError, ".{} cannot be determined statically", name)
+        return value
+
+    is_discrete: Any = property(lambda self: self._known("is_discrete"))
+    event_dim: Any = property(lambda self: self._known("event_dim"))
 
     def __call__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> _Dependent:
-        given = self.is_discrete if is_discrete is None else is_discrete
-        return _Dependent(is_discrete=given, event_dim=self.event_dim if event_dim is None else event_dim)
+        given = self._is_discrete if is_discrete is None else is_discrete
+        return _Dependent(is_discrete=given, event_dim=self._event_dim if event_dim is None else event_dim)
 
     def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
@@ -59,11 +67,11 @@ class dependent_property(property, _Dependent):
 
     def __init__(self, fn: Any = None, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
         super().__init__(fn)
-        self.is_discrete, self.event_dim = is_discrete, event_dim  # type: ignore[assignment]
+        self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Any) -> dependent_property:  # type: ignore[override]
         """The property of a function."""
-        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+        return dependent_property(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _Real(Constraint):

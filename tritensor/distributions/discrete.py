@@ -165,6 +165,7 @@ class NegativeBinomial(Weighted):
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     }
+    total_count: Tensor
 
     def __init__(
         self, total_count: Any, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None

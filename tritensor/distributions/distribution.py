@@ -108,7 +108,7 @@ class Distribution:
             NotImplementedError: a subclass of `cls` has a constructor of its own and uses its `expand`.
         """
         kind = type(self)
-        if _instance is None and kind.__init__ is not cls.__init__:
+        if _instance is None and kind.__init__ is not cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {kind.__name__} of {cls.__name__} that defines a custom __init__ method must also define a "
                 "custom .expand() method."

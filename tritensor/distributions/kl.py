@@ -70,7 +70,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     Raises:
         NotImplementedError: no formula for these classes.
     """
-    formula = _formula(type(p), type(q))
+    kinds: Any = type(p), type(q)
+    formula = _formula(*kinds)
     if formula is None:
         words = f"p type {type(p).__name__} and q type {type(q).__name__}"
         raise NotImplementedError(f"No KL(p || q) is implemented for {words}")
@@ -201,9 +202,9 @@ def _gaussians(p: multivariate.Gaussian, q: multivariate.Gaussian) -> Tensor:
     return q._half_log_determinant() - p._half_log_determinant() + 0.5 * (spread + away - p.event_shape[0])
 
 
-for _one in (multivariate.MultivariateNormal, multivariate.LowRankMultivariateNormal):
-    for _other in (multivariate.MultivariateNormal, multivariate.LowRankMultivariateNormal):
-        register_kl(_one, _other)(_gaussians)
+for _gaussian in (multivariate.MultivariateNormal, multivariate.LowRankMultivariateNormal):
+    for _second in (multivariate.MultivariateNormal, multivariate.LowRankMultivariateNormal):
+        register_kl(_gaussian, _second)(_gaussians)
 
 
 @_same(relaxed.ContinuousBernoulli)
@@ -323,7 +324,7 @@ _CROSS: dict[type, tuple[Formula, str]] = {  # E_p[-log q], and the classes of p
 }
 
 
-def _excluded(p: Any, q: Any) -> Tensor | bool:
+def _excluded(p: Any, q: Any) -> Tensor | None:
     """Where p has numbers that q excludes, and where both have infinite means."""
     if isinstance(p, composed.Pareto):
         return p.alpha <= (2 if isinstance(q, continuous.Normal) else 1)
@@ -333,7 +334,7 @@ def _excluded(p: Any, q: Any) -> Tensor | bool:
         return (p.high >= 1) | (p.low <= 0)
     low = getattr(q.support, "lower_bound", None)
     if not isinstance(p, (continuous.Uniform, multivariate.Beta)) or low is None:
-        return False
+        return None
     high = getattr(q.support, "upper_bound", float("inf"))
     return (p.support.lower_bound < low) | (p.support.upper_bound > high)
 
@@ -342,7 +343,7 @@ def _crossed(p: Any, q: Any) -> Tensor:
     kind = next(kind for kind in type(q).__mro__ if kind in _CROSS)
     found = _CROSS[kind][0](p, q) - p.entropy()
     outside = _excluded(p, q)
-    return found if outside is False else where(outside, float("inf"), found)
+    return found if outside is None else where(outside, float("inf"), found)
 
 
 def _infinite(p: Any, q: Any) -> Tensor:
@@ -365,6 +366,6 @@ for _other, (_, _names) in _CROSS.items():
         register_kl(_KINDS[_name], _other)(_crossed)
 for _names, _others in _NEVER.items():
     for _name in _names.split():
-        for _second in _others.split():
-            if _name != _second:
-                register_kl(_KINDS[_name], _KINDS[_second])(_infinite)
+        for _excluding in _others.split():
+            if _name != _excluding:
+                register_kl(_KINDS[_name], _KINDS[_excluding])(_infinite)

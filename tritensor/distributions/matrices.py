@@ -11,7 +11,6 @@ from .. import linalg
 from ..autograd.mode import no_grad
 from ..errors import require
 from ..functional.creation.ranges import arange
-from ..operators.rules import Number
 from ..random import randn
 from ..special import digamma, gammaln, multigammaln
 from ..tensors import Tensor
@@ -76,7 +75,7 @@ class Wishart(Spread, ExponentialFamily):
     ) -> None:
         name, matrix = self._chosen(covariance_matrix, precision_matrix, scale_tril, AssertionError)
         n = matrix.shape[-1]
-        given = matrix.new_full((), df) if isinstance(df, Number) else df
+        given = df if isinstance(df, Tensor) else matrix.new_full((), df)
         batch = broadcast_shapes(matrix.shape[:-2], given.shape)
         self.df = given.expand(batch)
         words = "Value of df={} expected to be greater than ndim - 1 = {}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from ..autograd.mode import enable_grad, recording
 from ..autograd.precision import state
@@ -58,7 +58,7 @@ def broadcast_all(*values: Any) -> Any:
         )
     given = [value for value in values if isinstance(value, Tensor)]
     like: dict[str, Any] = {"dtype": given[0].dtype, "device": given[0].device} if given else {}
-    made = [tensor(float(value), **like) if isinstance(value, Number) else value for value in values]
+    made = [tensor(float(cast(float, value)), **like) if isinstance(value, Number) else value for value in values]
     return broadcast_tensors(*made)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
+from typing import Any
 
 from .. import linalg
 from ..errors import require
@@ -90,7 +91,7 @@ class LowerCholeskyTransform(ValueTransform):
 class PositiveDefiniteTransform(LowerCholeskyTransform):
     """Square matrices to positive definite ones: L L^T of the result of `LowerCholeskyTransform`."""
 
-    codomain = constraints.positive_definite
+    codomain: Any = constraints.positive_definite
 
     def _call(self, x: Tensor) -> Tensor:
         x = super()._call(x)
