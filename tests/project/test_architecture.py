@@ -35,7 +35,7 @@ DOORS = {
     "": "errors settings version compiler jit multiprocessing onnx",
     "drivers": "pytest_plugin",
     "tensors": "return_types testing",
-    "functional": "amp backends cpu fft masked random signal special",
+    "functional": "amp backends cpu fft masked quasirandom random signal special",
     "linalg": "array_api",
     "cuda": "accelerator scripts",
     "nn": "distributions",

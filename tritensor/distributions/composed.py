@@ -277,8 +277,8 @@ class InverseGamma(TransformedDistribution):
         base = Gamma(concentration, rate, validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args)
 
-    concentration = stated("That of the gamma numbers.", lambda self: self.base_dist.concentration)
-    rate = stated("That of the gamma numbers.", lambda self: self.base_dist.rate)
+    concentration = stated("The parameter of the gamma numbers.", lambda self: self.base_dist.concentration)
+    rate = stated("The parameter of the gamma numbers.", lambda self: self.base_dist.rate)
     mode = stated("rate / (concentration + 1).", lambda self: self.rate / (self.concentration + 1))
 
     @property

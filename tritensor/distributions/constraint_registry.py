@@ -26,7 +26,9 @@ class ConstraintRegistry:
         self._registry: dict[type, Callable[[Any], Transform]] = {}
         super().__init__()
 
-    def register(self, constraint: Any, factory: Callable[[Any], Transform] | None = None) -> Any:
+    def register(
+        self, constraint: Constraint | type[Constraint], factory: Callable[[Any], Transform] | None = None
+    ) -> Any:
         """Declares the function for a class of constraints, or for an instance's class; a decorator without one.
 
         Raises:

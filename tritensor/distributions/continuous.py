@@ -27,6 +27,7 @@ __all__ = [
     *("Cauchy", "Chi2", "Exponential", "Gamma", "Laplace", "Normal", "StudentT", "Uniform"),
     *("FisherSnedecor", "GeneralizedPareto", "VonMises", "standard_gamma"),
 ]
+_Number = Tensor | float
 _ROOT = log(sqrt(2 * pi))
 
 
@@ -384,7 +385,7 @@ class GeneralizedPareto(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
 
-    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: _Number, scale: _Number, concentration: _Number, validate_args: bool | None = None) -> None:
         self._set(validate_args, loc=loc, scale=scale, concentration=concentration)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

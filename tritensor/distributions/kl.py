@@ -245,19 +245,19 @@ def _(p: continuous.Normal, q: continuous.Laplace) -> Tensor:
 # Of pairs of two classes: E_p[-log q] by the moments of p.
 
 
-def _mean(p: Any) -> Tensor:
+def _mean(p: Distribution) -> Tensor:
     """E[x], by the formula that holds where it is finite, and has gradients elsewhere."""
     return p.alpha * p.scale / (p.alpha - 1) if isinstance(p, composed.Pareto) else p.mean
 
 
-def _variance(p: Any) -> Tensor:
+def _variance(p: Distribution) -> Tensor:
     """E[(x - E[x])^2], in the same way."""
     if not isinstance(p, composed.Pareto):
         return p.variance
     return p.alpha * (p.scale / (p.alpha - 1)) ** 2 / (p.alpha - 2)
 
 
-def _log_mean(p: Any, mirrored: bool = False) -> Tensor:
+def _log_mean(p: Distribution, mirrored: bool = False) -> Tensor:
     """E[log x], or E[log (1 - x)]."""
     if isinstance(p, multivariate.Beta):
         own = p.concentration0 if mirrored else p.concentration1
@@ -272,7 +272,7 @@ def _log_mean(p: Any, mirrored: bool = False) -> Tensor:
     return (high.xlogy(high) - low.xlogy(low)) / (high - low) - 1
 
 
-def _shrunk_mean(p: Any, q: composed.Gumbel) -> Tensor:
+def _shrunk_mean(p: Distribution, q: composed.Gumbel) -> Tensor:
     """E[exp((loc - x) / scale)]."""
     if isinstance(p, continuous.Normal):
         return ((q.loc - p.loc) / q.scale + 0.5 * (p.scale / q.scale) ** 2).exp()
@@ -284,18 +284,18 @@ def _shrunk_mean(p: Any, q: composed.Gumbel) -> Tensor:
     return (q.loc / q.scale).exp() * (1 + product.reciprocal()) ** -p.concentration
 
 
-def _beside_beta(p: Any, q: multivariate.Beta) -> Tensor:
+def _beside_beta(p: Distribution, q: multivariate.Beta) -> Tensor:
     a, b = q.concentration1, q.concentration0
     front = gammaln(a) + gammaln(b) - gammaln(a + b)
     return front + (1 - a) * _log_mean(p) + (1 - b) * _log_mean(p, mirrored=True)
 
 
-def _beside_gamma(p: Any, q: continuous.Gamma) -> Tensor:
+def _beside_gamma(p: Distribution, q: continuous.Gamma) -> Tensor:
     a = q.concentration
     return gammaln(a) - a * q.rate.log() + (1 - a) * _log_mean(p) + q.rate * _mean(p)
 
 
-def _beside_normal(p: Any, q: continuous.Normal) -> Tensor:
+def _beside_normal(p: Distribution, q: continuous.Normal) -> Tensor:
     return 0.5 * log(2 * pi) + q.scale.log() + (_variance(p) + (_mean(p) - q.loc) ** 2) / (2 * q.scale**2)
 
 
@@ -324,7 +324,7 @@ _CROSS: dict[type, tuple[Formula, str]] = {  # E_p[-log q], and the classes of p
 }
 
 
-def _excluded(p: Any, q: Any) -> Tensor | None:
+def _excluded(p: Distribution, q: Distribution) -> Tensor | None:
     """Where p has numbers that q excludes, and where both have infinite means."""
     if isinstance(p, composed.Pareto):
         return p.alpha <= (2 if isinstance(q, continuous.Normal) else 1)
@@ -339,14 +339,14 @@ def _excluded(p: Any, q: Any) -> Tensor | None:
     return (p.support.lower_bound < low) | (p.support.upper_bound > high)
 
 
-def _crossed(p: Any, q: Any) -> Tensor:
+def _crossed(p: Distribution, q: Distribution) -> Tensor:
     kind = next(kind for kind in type(q).__mro__ if kind in _CROSS)
     found = _CROSS[kind][0](p, q) - p.entropy()
     outside = _excluded(p, q)
     return found if outside is None else where(outside, float("inf"), found)
 
 
-def _infinite(p: Any, q: Any) -> Tensor:
+def _infinite(p: Distribution, q: Distribution) -> Tensor:
     return full_like(getattr(p, next(iter(p.arg_constraints))), float("inf"))
 
 

@@ -32,7 +32,7 @@ class LKJCholesky(Distribution):
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
-    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None) -> None:
         words = "Expected dim to be an integer greater than or equal to 2. Found dim={}."
         require(dim >= 2, ValueError, words, dim)
         self.dim = dim
@@ -67,7 +67,7 @@ class Wishart(Spread, ExponentialFamily):
 
     def __init__(
         self,
-        df: Any,
+        df: Tensor | float,
         covariance_matrix: Tensor | None = None,
         precision_matrix: Tensor | None = None,
         scale_tril: Tensor | None = None,
@@ -87,7 +87,7 @@ class Wishart(Spread, ExponentialFamily):
 
     @property
     def arg_constraints(self) -> Any:
-        """That of `df` depends on the size."""
+        """The region of `df` depends on the size."""
         return {**Spread.arg_constraints, "df": constraints.greater_than(self._event_shape[-1] - 1)}
 
     def _of_matrix(self, numbers: Tensor) -> Tensor:

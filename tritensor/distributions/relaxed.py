@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import lgamma, log
-from typing import Any
 
 from ..functional.elementwise.pointwise import where
 from ..nn.functional import binary_cross_entropy_with_logits
@@ -17,6 +16,8 @@ from .distribution import stated
 from .exp_family import ExponentialFamily
 from .transforms import ExpTransform, SigmoidTransform
 from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+
+_Weights = Tensor | float | None
 
 
 class ContinuousBernoulli(Binary, ExponentialFamily):
@@ -32,8 +33,8 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
 
     def __init__(
         self,
-        probs: Any = None,
-        logits: Any = None,
+        probs: _Weights = None,
+        logits: _Weights = None,
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
@@ -53,7 +54,7 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
     def _outside_unstable_region(self) -> Tensor:
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
-    def _either(self, formula: Any, series: Any) -> Tensor:
+    def _either(self, formula: Callable[[Tensor], Tensor], series: Callable[[Tensor], Tensor]) -> Tensor:
         """A formula of the probability, and a series of its distance from 1/2 where it is near."""
         outside = self._outside_unstable_region()
         return where(outside, formula(where(outside, self.probs, self._lims[0])), series(self.probs - 0.5))
@@ -117,7 +118,7 @@ class LogitRelaxedBernoulli(Binary):
     _unexpanded = ("temperature",)
 
     def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, temperature: Tensor, probs: _Weights = None, logits: _Weights = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
         super().__init__(probs, logits, validate_args)
@@ -142,7 +143,7 @@ class ExpRelaxedCategorical(OfClasses):
     _unexpanded = ("temperature",)
 
     def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, temperature: Tensor, probs: _Weights = None, logits: _Weights = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
         self._set_classes(probs, logits, validate_args)
@@ -178,7 +179,7 @@ class RelaxedBernoulli(_Relaxed):
     support = constraints.unit_interval
 
     def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, temperature: Tensor, probs: _Weights = None, logits: _Weights = None, validate_args: bool | None = None
     ) -> None:
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args)
 
@@ -190,7 +191,7 @@ class RelaxedOneHotCategorical(_Relaxed):
     support = constraints.simplex
 
     def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, temperature: Tensor, probs: _Weights = None, logits: _Weights = None, validate_args: bool | None = None
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
         super().__init__(base, ExpTransform(), validate_args)

@@ -11,6 +11,7 @@ from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
 from .constraints import dependent_property
+from .distribution import Distribution
 from .transform import Transform
 from .utils import sum_rightmost
 
@@ -167,7 +168,7 @@ class CatTransform(_OfParts):
     )
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Those of the parts, joined, or summed where the parts are joined within events."""
+        """Joins those of the parts, or sums them where the parts are joined within events."""
         own, found = self.event_dim, self._jacobians(x, y)
         found = [sum_rightmost(one, own - t.event_dim) for one, t in zip(found, self.transforms, strict=True)]
         dim = (self.dim - x.ndim if self.dim >= 0 else self.dim) + own
@@ -191,7 +192,7 @@ class StackTransform(_OfParts):
         return stack(parts, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Those of all places."""
+        """Piles those of all places."""
         return stack(self._jacobians(x, y), self.dim)
 
 
@@ -201,7 +202,7 @@ class CumulativeDistributionTransform(Transform):
     bijective, sign = True, 1
     codomain = constraints.unit_interval
 
-    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.distribution = distribution
 

@@ -122,7 +122,7 @@ class CorrCholeskyTransform(Transform):
         return (t.log1p() - (-t).log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Of the lower triangle of the factor."""
+        """The logarithm for the lower triangle of the factor."""
         rest = tril_matrix_to_vec(1 - (y * y).cumsum(-1), -2).log().sum(-1) / 2
         return rest - 2 * (x + softplus(-2 * x) - log(2)).sum(-1)
 
