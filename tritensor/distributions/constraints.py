@@ -117,13 +117,13 @@ def _bounded(name: str, lower: str, upper: str, discrete: bool = False) -> Any:
     )
 
 
-greater_than = _bounded("_GreaterThan", "(", "")
-greater_than_eq = _bounded("_GreaterThanEq", "[", "")
-less_than = _bounded("_LessThan", "", ")")
-interval = _bounded("_Interval", "[", "]")
-half_open_interval = _bounded("_HalfOpenInterval", "[", ")")
-integer_interval = _bounded("_IntegerInterval", "[", "]", True)
-_integer_above = _bounded("_IntegerGreaterThan", "[", "", True)
+greater_than = _GreaterThan = _bounded("_GreaterThan", "(", "")
+greater_than_eq = _GreaterThanEq = _bounded("_GreaterThanEq", "[", "")
+less_than = _LessThan = _bounded("_LessThan", "", ")")
+interval = _Interval = _bounded("_Interval", "[", "]")
+half_open_interval = _HalfOpenInterval = _bounded("_HalfOpenInterval", "[", ")")
+integer_interval = _IntegerInterval = _bounded("_IntegerInterval", "[", "]", True)
+_IntegerGreaterThan = _bounded("_IntegerGreaterThan", "[", "", True)
 _IntegerLessThan = _bounded("_IntegerLessThan", "", "]", True)
 
 
@@ -293,7 +293,7 @@ lower_cholesky, lower_triangular, corr_cholesky = _LowerCholesky(), _LowerTriang
 square, symmetric = _Square(), _Symmetric()
 positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDefinite()
 positive, nonnegative, unit_interval = greater_than(0.0), greater_than_eq(0.0), interval(0.0, 1.0)
-nonnegative_integer, positive_integer = _integer_above(0), _integer_above(1)
+nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterThan(1)
 real_vector = independent(real, 1)
 _Cat, _Stack, _IndependentConstraint, _Multinomial, _DependentProperty = (
     cat,

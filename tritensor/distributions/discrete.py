@@ -30,7 +30,9 @@ class Binary(Weighted):
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
 
-    def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Any = None, logits: Tensor | float | None = None, validate_args: bool | None = None
+    ) -> None:
         self._set_weights(probs, logits, validate_args)
 
 

@@ -210,7 +210,7 @@ class Weighted(Distribution):
 
     binary = True  # one probability for each of the batch; otherwise those of all events along the last dimension
 
-    def _set_weights(self, probs: Any, logits: Tensor | None, validate_args: bool | None, **parameters: Any) -> None:
+    def _set_weights(self, probs: Any, logits: Tensor | float | None, validate_args: bool | None, **parameters: Any) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         name, value = ("probs", probs) if logits is None else ("logits", logits)

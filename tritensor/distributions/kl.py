@@ -336,7 +336,8 @@ def _excluded(p: Distribution, q: Distribution) -> Tensor | None:
     if not isinstance(p, (continuous.Uniform, multivariate.Beta)) or low is None:
         return None
     high = getattr(q.support, "upper_bound", float("inf"))
-    return (p.support.lower_bound < low) | (p.support.upper_bound > high)
+    outside = (p.support.lower_bound < low) | (p.support.upper_bound > high)
+    return outside if isinstance(outside, Tensor) else None  # all of a Beta is inside of numbers that are known
 
 
 def _crossed(p: Distribution, q: Distribution) -> Tensor:

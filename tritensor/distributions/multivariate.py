@@ -8,19 +8,67 @@ from typing import Any
 
 from .. import linalg
 from ..errors import require
+from ..functional.creation.likeness import ones_like
 from ..functional.creation.ranges import eye
 from ..functional.elementwise.pointwise import where
 from ..functional.indexing.lookup import one_hot
 from ..functional.views.joining import stack
+from ..operators.function import Function
 from ..random import randn
 from ..special import digamma, gammaln
 from ..tensors import Tensor
+from ..types.dtypes import finfo
 from ..types.layout import broadcast_shapes
 from . import constraints
 from .continuous import standard_gamma
 from .distribution import Distribution, stated
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all, lazy_property
+
+
+def _fraction(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The continued fraction of the incomplete beta function (Press et al., Numerical Recipes, 6.4)."""
+    c, d = ones_like(x), 1 / (1 - (a + b) * x / (a + 1))
+    found = d
+    for m in range(1, 64):
+        for term in (
+            m * (b - m) * x / ((a - 1 + 2 * m) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 1 + 2 * m)),
+        ):
+            c, d = 1 + term / c, 1 / (1 + term * d)
+            found = found * c * d
+    return found
+
+
+def share_slope(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The derivative by `a` of a Beta number x, implicit: -dI_x(a, b)/da over the density, with the tail that is
+    smaller."""
+    upper = x > (a + 1) / (a + b + 2)
+    step = a * 1e-5
+    first, second = where(upper, b, a), where(upper, a, b)
+    near = where(upper, 1 - x, x)
+    ends = [_fraction(near, first + where(upper, 0, h), second + where(upper, h, 0)) for h in (step, -step)]
+    front = x.log() - digamma(a) + digamma(a + b) - where(upper, 0, 1 / a)
+    found = (ends[0] + ends[1]) / 2 * front + (ends[0] - ends[1]) / (2 * step)
+    return where(upper, 1, -1) * x * (1 - x) / first * found
+
+
+class _StandardDirichlet(Function):
+    """Shares of gamma numbers, inside of (0, 1), with gradients that depend on the shares alone."""
+
+    @staticmethod
+    def forward(ctx: Any, concentration: Tensor) -> Tensor:
+        numbers = standard_gamma(concentration)
+        limits = finfo(numbers.dtype)
+        shares = (numbers / numbers.sum(-1, True)).clamp(limits.tiny, 1 - limits.eps / 2)
+        ctx.save_for_backward(concentration, shares)
+        return shares
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        concentration, shares = (each.double() for each in ctx.saved_tensors)
+        slope = share_slope(shares, concentration, concentration.sum(-1, True) - concentration) / (1 - shares)
+        return (slope * (grad - (shares * grad).sum(-1, True))).to(grad.dtype)
 
 
 class Dirichlet(ExponentialFamily):
@@ -53,8 +101,7 @@ class Dirichlet(ExponentialFamily):
         return a * (s - a) / (s**2 * (s + 1))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        found = standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
-        return found / found.sum(-1, True)
+        return _StandardDirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

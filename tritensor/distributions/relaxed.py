@@ -39,10 +39,10 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
         validate_args: bool | None = None,
     ) -> None:
         if probs is not None and logits is None:
-            (probs,) = broadcast_all(probs)
-            if validate_args is not None and not constraints.unit_interval.check(probs).all():
+            (given,) = broadcast_all(probs)
+            if validate_args is not None and not constraints.unit_interval.check(given).all():
                 raise ValueError("The parameter probs has invalid values")
-            probs = clamp_probs(probs)
+            probs = clamp_probs(given)
         self._lims = lims
         self._set_weights(probs, logits, validate_args)
 
