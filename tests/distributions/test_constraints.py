@@ -46,7 +46,7 @@ def test_regions_that_are_joined() -> None:
     assert joined.check(value).tolist() == [[True, True, False], [False, True, False]] and not joined.is_discrete
     piled = c.stack([c.positive, c.boolean], dim=0)
     assert piled.check(value[:, :2]).tolist() == [[True, True], [False, False]] and piled.is_discrete
-    with pytest.raises(IndexError, match="dim 2 is out of range"):
+    with pytest.raises(AssertionError, match="dim 2 out of range for value with"):
         c.stack([c.real], dim=2).check(torch.ones(1))
 
 

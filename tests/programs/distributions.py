@@ -230,13 +230,15 @@ def distribution(draw: Draw, kind: str, batch: Sequence[int], of: str = "", widt
 def composed(draw: Draw, base: str) -> str:
     """A distribution that is made of another one."""
     theirs = draw.session.theirs[base]
-    kind, made = draw.one(COMPOSED[theirs.support.is_discrete :]), draw.fresh("d")  # an inverse is not exactly whole
+    exact = theirs.support.is_discrete or theirs.support.event_dim == 2  # which an inverse is not
+    kind, made = draw.one(COMPOSED[exact:]), draw.fresh("d")
     if kind == "Independent":
         call = f"{base}, {draw.integer(0, len(theirs.batch_shape) + draw.chance(0.05))}"
     elif kind == "TransformedDistribution":
         parts = transform(draw, draw.integer(0, 2)) if draw.chance(0.9) else ""
         if draw.chance(0.5) and parts:
             parts += f", {transform(draw, 3)}".replace("Tanh", "Exp").replace("Sigmoid", "Exp")
+        parts = parts.replace("StickBreaking", "Softplus")  # whose inverse leaves supports by rounding
         call = f"{base}, [{parts}]" if "," in parts or not parts or draw.chance(0.5) else f"{base}, {parts}"
     elif not theirs.batch_shape:
         return base
@@ -316,10 +318,14 @@ def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
         return
     if choice == "read":
         text = f"{made}.{draw.one(READ)}"
+        if kind == "NegativeBinomial" and text.endswith("mode"):
+            return  # rounded down from what is often nearly whole
         text += " * 1" * ("enumerate" in text or kind in WIDE)
     elif choice == "log_prob":
         text = f"{made}.log_prob({value(draw, made)})"
     elif choice == "cdf":
+        if re.search(r"Gumbel\((.*\n)*.*(inf|Transformed|Mixture)", "\n".join(draw.session.statements)):
+            return  # of the uniform numbers behind it PyTorch refuses those that are nearly 1
         text = f"{made}.cdf({value(draw, made)})"
     elif choice == "icdf":
         shape = draw.fitting(tuple(draw.session.theirs[made].batch_shape))
@@ -413,7 +419,7 @@ def samples(draw: Draw, made: str) -> None:
     wide = theirs.is_floating_point() and theirs.dtype.itemsize == 8
     leaves = draw.names(lambda t: t.requires_grad and t.is_leaf and t.dtype.itemsize == 8)
     gamma = re.search(
-        r"(Gamma|Chi2|Wishart)\(", "\n".join(draw.session.statements)
+        r"(Gamma|Chi2|Kumaraswamy|Wishart)\(", "\n".join(draw.session.statements)
     )  # whose cdf has half of its gradients
     if method == "rsample" and wide and leaves and not gamma and not transformed and draw.chance(0.7):
         leaf, moved, implied = draw.one(leaves), draw.fresh("_g"), draw.fresh("_g")

@@ -179,6 +179,10 @@ class HalfCauchy(_Half):
         super().__init__(Cauchy(0, scale, False), AbsTransform(), validate_args)
 
     mean = stated("Infinite.", lambda self: full_like(self.scale, float("inf")))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return super().log_prob(value.to(self.scale.dtype) if isinstance(value, Tensor) else value)
+
     variance = stated("Infinite.", lambda self: self.base_dist.variance)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from .. import linalg
@@ -218,9 +219,14 @@ class _Joined(Constraint):
     def __repr__(self) -> str:
         return f"{type(self).__name__.capitalize()}()"
 
+    def _check_dim(self, value: Tensor) -> None:
+        words = "dim {} out of range for value with {} dimensions"
+        require(-value.ndim <= self.dim < value.ndim, AssertionError, words, self.dim, value.ndim)
+
     def _parts(self, value: Tensor) -> list[Tensor]:
-        require(-value.ndim <= self.dim < value.ndim, IndexError, "dim {} is out of range", self.dim)
-        return list(value.split(self.lengths, self.dim))
+        self._check_dim(value)
+        starts = accumulate([0, *self.lengths[:-1]])
+        return [value.narrow(self.dim, start, length) for start, length in zip(starts, self.lengths, strict=True)]
 
 
 class cat(_Joined):
@@ -242,8 +248,8 @@ class stack(_Joined):
 
     def check(self, value: Tensor) -> Tensor:
         """True if each event is in the region."""
-        parts = [part.squeeze(self.dim) for part in self._parts(value)]
-        return pile([each.check(part) for each, part in zip(self.cseq, parts, strict=True)], self.dim)
+        self._check_dim(value)
+        return pile([each.check(part) for each, part in zip(self.cseq, value.unbind(self.dim))], self.dim)
 
 
 class independent(Constraint):

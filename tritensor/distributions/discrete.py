@@ -192,7 +192,7 @@ class NegativeBinomial(Weighted):
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         n, logits = self.total_count, self.logits
-        front = gammaln(1 + value) + gammaln(n) - gammaln(n + value)
+        front = gammaln(1 + value) - gammaln(n + value) + gammaln(n)
         front = front.masked_fill(n + value == 0, 0)  # no trials: the infinities of two gamma functions
         return n * logsigmoid(-logits) + value * logsigmoid(logits) - front
 

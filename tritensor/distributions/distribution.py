@@ -210,10 +210,13 @@ class Weighted(Distribution):
 
     binary = True  # one probability for each of the batch; otherwise those of all events along the last dimension
 
-    def _set_weights(self, probs: Any, logits: Tensor | float | None, validate_args: bool | None, **parameters: Any) -> None:
+    def _set_weights(
+        self, probs: Any, logits: Tensor | float | None, validate_args: bool | None, **parameters: Any
+    ) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        name, value = ("probs", probs) if logits is None else ("logits", logits)
+        name = "probs" if logits is None else "logits"
+        value: Any = probs if logits is None else logits
         if not self.binary:
             require(value.ndim >= 1, ValueError, "`{}` parameter must be at least one-dimensional.", name)
             value = value / value.sum(-1, True) if name == "probs" else value - value.logsumexp(-1, True)

@@ -77,7 +77,7 @@ class Wishart(Spread, ExponentialFamily):
         n = matrix.shape[-1]
         given = df if isinstance(df, Tensor) else matrix.new_full((), df)
         batch = broadcast_shapes(matrix.shape[:-2], given.shape)
-        self.df = given.expand(batch)
+        self.df = given.expand(batch) if given is df else given
         words = "Value of df={} expected to be greater than ndim - 1 = {}."
         require((self.df > n - 1).all(), ValueError, words, df, n - 1)
         if (self.df < n).any():
@@ -91,7 +91,7 @@ class Wishart(Spread, ExponentialFamily):
         return {**Spread.arg_constraints, "df": constraints.greater_than(self._event_shape[-1] - 1)}
 
     def _of_matrix(self, numbers: Tensor) -> Tensor:
-        return numbers.reshape(*self._batch_shape, 1, 1)
+        return numbers.unsqueeze(-1).unsqueeze(-1)
 
     mean = stated("df covariance.", lambda self: self._of_matrix(self.df) * self.covariance_matrix)
 
