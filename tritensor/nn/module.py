@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from ..functional.creation.likeness import empty_like
@@ -392,10 +393,21 @@ class Module(ModuleTree):
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` first."""
         return register(self._load_state_dict_pre_hooks, hook)
 
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """The same by its first name; the hook is called without the module, unless it is asked for."""
+        return register(self._load_state_dict_pre_hooks, hook if with_module else partial(_without_module, hook))
+
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after loading; keys that it removes from them are no longer an
         error."""
         return register(self._load_state_dict_post_hooks, hook)
+
+
+def _without_module(hook: Callable[..., Any], module: Module, *args: Any) -> None:
+    """Call a hook that does not take the module; a function of its own, so that copies of a module copy its hooks."""
+    hook(*args)
 
 
 def clear_gradient(tensor: Tensor, set_to_none: bool) -> None:
