@@ -23,8 +23,8 @@ from transformers import (
     TrainingArguments,
 )
 
-WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
-WORDS += "seventeen eighteen nineteen".split()
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+WORDS += ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
 
 
 def sentences(operation: str) -> list[str]:
@@ -46,7 +46,9 @@ def make_tokenizer(text: list[str]) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", unk_token="<unk>", eos_token=".")
 
 
-def train(model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, text: list[str], epochs: int, rate: float) -> None:
+def train(
+    model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, text: list[str], epochs: int, rate: float
+) -> None:
     """Train a model on a text with transformers' Trainer."""
     rows = [tokenizer(sentence, return_token_type_ids=False) for sentence in text]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""`python -m tests.libraries.fine_tuned --python P --torch T`: train the examples here, and load what they saved in PyTorch.
+"""`python -m tests.libraries.fine_tuned --python P --torch T`: train examples here, load what they saved in PyTorch.
 
 Each example is run to its end, saves its model by its library, and writes what the model computes of one input;
 PyTorch's copy of the library loads the same files and must compute the same. The interpreters are those of
@@ -39,11 +39,22 @@ def compared(name: str, ours: str, theirs: str, arguments: list[str]) -> float:
     """Train an example here, load it in PyTorch: the largest difference of the outputs by the largest output."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
     with tempfile.TemporaryDirectory() as folder:
-        command = [ours, "-m", "tritensor", "run", str(ROOT / "examples" / f"{name}.py"), "--folder", folder, *arguments]
+        command = [
+            ours,
+            "-m",
+            "tritensor",
+            "run",
+            str(ROOT / "examples" / f"{name}.py"),
+            "--folder",
+            folder,
+            *arguments,
+        ]
         subprocess.run(command, cwd=folder, env=environment, check=True)
         loaded = LOADED[name]
         program = PROGRAM.format(library=loaded.split(".")[0], loaded=loaded)
-        read = subprocess.run([theirs, "-c", program, folder], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+        read = subprocess.run(
+            [theirs, "-c", program, folder], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
+        )
     return float(read.stdout)
 
 

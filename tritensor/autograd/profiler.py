@@ -326,7 +326,7 @@ class Recorder:
         if name == "backward":  # whose functions of the program's are seen, too
             overriding.push(self)
             try:
-                return overriding.owns.get(func, func)(*args, **(kwargs or {}))
+                return overriding.own_of(func)(*args, **(kwargs or {}))
             finally:
                 overriding.pop()
         return self._event(f"{_SPACE}::{name}", partial(func, *args, **(kwargs or {})), args)

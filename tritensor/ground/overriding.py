@@ -151,6 +151,11 @@ def pop() -> None:
     switch(-1)
 
 
+def own_of(func: Any) -> Any:
+    """The function that does not ask, of one that asks; any other itself."""
+    return owns.get(func, func)
+
+
 # ---- the exchange of code --------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,8 @@ from ..collectives import broadcast
 from ..process_group import get_rank
 
 if TYPE_CHECKING:
-    Module = Optimizer = Any  # their rooms are above this one
+    Module = Any  # the rooms of these two are above this one
+    Optimizer = Any
 
 __all__ = ["StateDictOptions", "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict"]
 __all__ += ["set_model_state_dict", "set_optimizer_state_dict", "set_state_dict"]
@@ -91,7 +92,7 @@ def set_model_state_dict(
     wrapped = {_plain(name): name for name in own}
     named = {wrapped.get(name, name): value for name, value in given.items()}
     meta = any(isinstance(value, Tensor) and value.device.type == "meta" for value in own.values())
-    return model.load_state_dict(named, strict=options.strict, assign=meta)  # type: ignore[no-any-return]
+    return model.load_state_dict(named, strict=options.strict, assign=meta)
 
 
 def get_optimizer_state_dict(
