@@ -38,7 +38,7 @@ class GraphNode:
 
     _node: Any
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: object) -> None:
         self._node = node
 
     def name(self) -> str:
@@ -112,7 +112,7 @@ Node = GraphNode  # the name in PyTorch
 class SavedTensor:
     """The place in a node where it saved a value."""
 
-    def __init__(self, node: Any, index: int) -> None:
+    def __init__(self, node: tape.Node, index: int) -> None:
         self._node, self._index = node, index
 
     def read(self) -> Any:
@@ -166,7 +166,7 @@ class AccumulateGrad(GraphNode):
 _alive: WeakValueDictionary[int, GraphNode] = WeakValueDictionary()
 
 
-def shown(owner: Any) -> GraphNode:
+def shown(owner: object) -> GraphNode:
     """The object for a node of the tape, or for a leaf tensor."""
     found = _alive.get(id(owner))  # an object here keeps its owner alive, so the id is still the owner's
     if found is None:
@@ -302,7 +302,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     tape.passes_are_asked = True
     edges, guard, key = [tape.owner_of(x._edge()) for x in tensors], lock(), object()
 
-    def hook(position: int, gradient: Any) -> None:
+    def hook(position: int, gradient: object) -> None:
         running = recording.current
         with guard:
             if key not in running:

@@ -104,14 +104,14 @@ class Packed:
 class _Straight(Gradient):
     name = "AliasBackward0"
 
-    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+    def run(self, node: Node, gradient: object) -> tuple[Any, ...]:
         return (gradient,)
 
 
 class _Unpacking(Wrapped):
     """The gradient of a node whose saved values have to be unpacked."""
 
-    def run(self, node: Node, gradient: Any) -> Any:
+    def run(self, node: Node, gradient: object) -> Any:
         """Unpack them, and compute the node's own gradient."""
         before = node.saved, node.versions
         node.saved, node.versions = _unpacked(node.saved, node), None

@@ -30,7 +30,7 @@ class lazy_property(cached_property[Any]):
     computed anew, because outside of them that value would have no graph, or another dtype.
     """
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         if instance is None:
             return self
         if recording.inference or state.types:
@@ -116,7 +116,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     return found
 
 
-def _standard_normal(shape: Sequence[int], dtype: Dtype, device: Any) -> Tensor:
+def _standard_normal(shape: Sequence[int], dtype: Dtype, device: object) -> Tensor:
     return randn(tuple(shape), dtype=dtype, device=device)
 
 

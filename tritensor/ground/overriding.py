@@ -49,7 +49,7 @@ _OWN = ("__eq__", "__ne__", "__and__", "__or__", "__xor__", "__rsub__", "__rtrue
 _SYNTAX |= {name: name for name in (*_OWN, "__rfloordiv__")}
 
 
-def ask(func: Any, name: str, asked: list[Any], args: Args, named: Named, words: str = "") -> Any:
+def ask(func: object, name: str, asked: list[Any], args: Args, named: Named, words: str = "") -> Any:
     """The result of the innermost mode, or of the first argument whose class has one, for a call of `func`.
 
     Raises:
@@ -169,7 +169,7 @@ def _asking(cells: int) -> CodeType:
     return cast(CodeType, found["outer"](*[None] * cells).__code__)
 
 
-def _exchange(function: FunctionType, name: str, func: Any = None) -> None:
+def _exchange(function: FunctionType, name: str, func: object = None) -> None:
     """Let a function ask first; `func` is what `__torch_function__` gets, the function unless it is given."""
     own, word, func = public.copied(function), name.rpartition(".")[2], func or function
 

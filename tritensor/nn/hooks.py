@@ -14,7 +14,7 @@ from ..utils.hooks import RemovableHandle
 
 
 def register(
-    table: OrderedDict[int, Any], hook: Any, prepend: bool = False, also: Sequence[OrderedDict[int, Any]] = ()
+    table: OrderedDict[int, Any], hook: object, prepend: bool = False, also: Sequence[OrderedDict[int, Any]] = ()
 ) -> RemovableHandle:
     """Put a hook into a table, before the others with `prepend`, and its options into `also`."""
     handle = RemovableHandle(table, also)
@@ -30,12 +30,12 @@ def register(
 of_all: OrderedDict[int, tuple[tuple[str, ...], Any]] = OrderedDict()
 
 
-def _table(module: Any, name: str) -> dict[int, Any]:
+def _table(module: object, name: str) -> dict[int, Any]:
     """A table of a module's hooks, with those of all modules before its own."""
     return {**{number: hook for number, (tables, hook) in of_all.items() if name in tables}, **getattr(module, name)}
 
 
-def _register_for_all(hook: Any, *tables: str) -> RemovableHandle:
+def _register_for_all(hook: object, *tables: str) -> RemovableHandle:
     handle = RemovableHandle(of_all)
     of_all[handle.id] = tables, hook
     return handle
@@ -100,7 +100,9 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         raise
 
 
-def _run_forward_hook(module: Any, number: int, hook: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> Any:
+def _run_forward_hook(
+    module: object, number: int, hook: Callable[..., Any], args: object, kwargs: object, result: object
+) -> Any:
     if number in _table(module, "_forward_hooks_with_kwargs"):
         return hook(module, args, kwargs, result)
     return hook(module, args, result)
@@ -162,7 +164,7 @@ class GradientHooks:
     hooks run. If no input requires a gradient, the hooks run at the outputs, with None for the inputs.
     """
 
-    def __init__(self, module: Any, before: dict[int, Any], after: dict[int, Any]) -> None:
+    def __init__(self, module: object, before: dict[int, Any], after: dict[int, Any]) -> None:
         self.module = module
         self.pre_hooks, self.hooks = list(before.values()), list(after.values())
         self.grad_outputs: tuple[Any, ...] | None = None

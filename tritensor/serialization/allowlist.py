@@ -114,7 +114,7 @@ def _encode(unpickler: Any, arguments: tuple[Any, ...]) -> bytes:
     return arguments[0].encode("latin-1")
 
 
-def _bytes(unpickler: Any, arguments: tuple[Any, ...]) -> bytes:
+def _bytes(unpickler: object, arguments: tuple[Any, ...]) -> bytes:
     if arguments:  # protocol 2 writes b"" as bytes() and all others through _codecs.encode
         raise wrong_arguments("bytes", arguments)
     return b""
@@ -130,7 +130,7 @@ def _bytearray(unpickler: Any, arguments: tuple[Any, ...]) -> bytearray:
     return bytearray(data)
 
 
-def _complex(unpickler: Any, arguments: tuple[Any, ...]) -> complex:
+def _complex(unpickler: object, arguments: tuple[Any, ...]) -> complex:
     if len(arguments) != 2 or any(type(part) is not float for part in arguments):
         raise wrong_arguments("complex", arguments)
     return complex(*arguments)
@@ -147,7 +147,7 @@ def _size(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return Size(arguments[0])
 
 
-def _device(unpickler: Any, arguments: tuple[Any, ...]) -> devices.device:
+def _device(unpickler: object, arguments: tuple[Any, ...]) -> devices.device:
     kinds = tuple(type(argument) for argument in arguments)
     if kinds not in ((str,), (str, int)) or not _is_int64(arguments[-1] if len(arguments) == 2 else 0):
         raise wrong_arguments("torch.device", arguments)
@@ -170,7 +170,7 @@ def _tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return unpickler.builder.tensor(stored)
 
 
-def _layout(unpickler: Any, arguments: tuple[Any, ...]) -> formats.Layout:
+def _layout(unpickler: object, arguments: tuple[Any, ...]) -> formats.Layout:
     if len(arguments) != 1 or not is_one_of(arguments[0], "torch.sparse_coo"):
         raise Malformed(f"the pickle names a layout that there is not here: {arguments!r:.60}")
     return formats.sparse_coo
@@ -187,25 +187,25 @@ def _sparse(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return made
 
 
-def _is_empty(hooks: Any) -> bool:
+def _is_empty(hooks: object) -> bool:
     """True if a tensor has no hooks, as PyTorch writes it; types are checked first, because the truth of a tensor is an
     operator."""
     return hooks is None or (type(hooks) in (dict, OrderedDict) and not hooks)
 
 
-def _tensor_v1(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+def _tensor_v1(unpickler: object, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) != 4:
         raise wrong_arguments("_rebuild_tensor", arguments)
     return _tensor(unpickler, arguments)
 
 
-def _tensor_v2(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+def _tensor_v2(unpickler: object, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) not in (6, 7):
         raise wrong_arguments("_rebuild_tensor_v2", arguments)
     return _tensor(unpickler, (*arguments[:6], None, *arguments[6:]))
 
 
-def _tensor_v3(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+def _tensor_v3(unpickler: object, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) not in (7, 8) or type(arguments[6]) is not dtypes.dtype:
         raise wrong_arguments("_rebuild_tensor_v3", arguments)
     return _tensor(unpickler, arguments)
@@ -223,7 +223,7 @@ def _meta_tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return unpickler.builder.tensor(StoredTensor(record, kind, 0, size, stride, requires_grad))
 
 
-def _read_metadata(metadata: Any) -> tuple[bool, bool]:
+def _read_metadata(metadata: object) -> tuple[bool, bool]:
     """PyTorch's two lazy bits of a tensor: conjugated, negated."""
     if metadata is None:
         return False, False
@@ -243,7 +243,7 @@ def _parameter(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return made
 
 
-def _from_type(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+def _from_type(unpickler: object, arguments: tuple[Any, ...]) -> Any:
     """`_rebuild_from_type_v2(function, type, arguments, state)`: a tensor on which Python attributes were set."""
     if (
         len(arguments) != 4
@@ -257,7 +257,7 @@ def _from_type(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _not_callable(name: str) -> Global:
-    def build(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    def build(unpickler: object, arguments: tuple[Any, ...]) -> Any:
         raise wrong_arguments(name, arguments)
 
     return Global(name, build)

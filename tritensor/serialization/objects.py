@@ -111,7 +111,7 @@ class Objects:
             return self.new(function, ())
         raise Malformed(f"the pickle would call {_shown(function)}", remedy=_allow(function))
 
-    def new(self, kind: Any, arguments: tuple[Any, ...]) -> Any:
+    def new(self, kind: object, arguments: tuple[Any, ...]) -> Any:
         """What NEWOBJ makes: an object whose constructor did not run."""
         if not isinstance(kind, type):
             raise Malformed(f"the pickle would make an object of a {type(kind).__name__}")
@@ -178,16 +178,16 @@ def _imported(module: str, name: str) -> Any:
     return found if isinstance(found, (type, types.FunctionType)) else None
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: object) -> Any:
     """The class that a name of data stands for, where it is not called but kept."""
     return STANDARD.get(value.name, value) if type(value) is Global else value
 
 
-def _shown(thing: Any) -> str:
+def _shown(thing: object) -> str:
     return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__name__)}"
 
 
-def _allow(thing: Any) -> str:
+def _allow(thing: object) -> str:
     name = getattr(thing, "__qualname__", "it")
     return f"if you trust the file: with torch.serialization.safe_globals([{name}]): torch.load(...)"
 
@@ -214,7 +214,7 @@ def name_of(thing: Any) -> str:
     return f"{module}.{name}"
 
 
-def _theirs(thing: Any, module: str, name: str) -> str:
+def _theirs(thing: object, module: str, name: str) -> str:
     if _own("torch.nn.functional", name) is thing:
         return f"torch.nn.functional.{name}"
     parts = module.split(".")
@@ -231,7 +231,7 @@ def _theirs(thing: Any, module: str, name: str) -> str:
 _NOT_KEPT = {"_flat_weights", "_flat_weights_names", "_flat_weight_refs", "_is_full_backward_hook"}
 
 
-def state_of(thing: Any, state: Any) -> Any:
+def state_of(thing: object, state: object) -> Any:
     """The state that is written: of a module with the attributes that PyTorch's has besides."""
     if not isinstance(thing, Module) or type(state) is not dict:
         return state

@@ -48,7 +48,7 @@ class Pickler:
         self.has_objects = False
         self._key_check = KeyCheck()
 
-    def dump(self, obj: Any) -> bytes:
+    def dump(self, obj: object) -> bytes:
         """The pickle of `obj`.
 
         Raises:
@@ -82,7 +82,7 @@ class Pickler:
 
     # Small pieces ------------------------------------------------------------------------------------------------
 
-    def _put(self, key: Any) -> None:
+    def _put(self, key: object) -> None:
         """Put the value just written into the memo, so that it is written once."""
         index = self._memo[key] = len(self._memo)
         self._out += b"q%c" % index if index < 256 else b"r" + index.to_bytes(4, "little")
@@ -285,7 +285,7 @@ class Pickler:
 
     # Objects of classes ------------------------------------------------------------------------------------------
 
-    def _name(self, value: Any, place: Place) -> Children:
+    def _name(self, value: object, place: Place) -> Children:
         from .objects import name_of
 
         try:
@@ -295,7 +295,7 @@ class Pickler:
             raise _refuse(f"is a {kind} that cannot be found again: {error.args[0]}", place, _advice(value)) from None
         yield from ()
 
-    def _object(self, value: Any, place: Place) -> Children:
+    def _object(self, value: object, place: Place) -> Children:
         """What Python's own pickler writes for an object: how it is made, its attributes and its items."""
         from .objects import state_of
 
@@ -323,7 +323,7 @@ class Pickler:
             yield from self._parts(state_of(value, state), place)
             self._out += b"b"
 
-    def _parts(self, value: Any, place: Place) -> Children:
+    def _parts(self, value: object, place: Place) -> Children:
         if not self._write_known(value):
             yield value, place
 

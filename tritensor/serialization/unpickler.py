@@ -224,7 +224,7 @@ class Unpickler:
         items = self._pop_mark()
         self._extend(self._stack[-1], items)
 
-    def _extend(self, target: Any, items: list[Any]) -> None:
+    def _extend(self, target: object, items: list[Any]) -> None:
         kind = self._base(target, LISTS)
         if kind is None:
             self._refuse_target("append to a list", target)

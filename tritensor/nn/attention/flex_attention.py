@@ -8,7 +8,7 @@ to the kernels of `scaled_dot_product_attention`, which hold no scores.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +150,9 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: BlockMask | None, grouped: boo
 class _Rows:
     """The rows of blocks of one call, of each head of each sample, and which blocks they keep."""
 
-    def __init__(self, q: Tensor, k: Tensor, size: tuple[int, int], blocks: list[Any], mask_mod: Any) -> None:
+    def __init__(
+        self, q: Tensor, k: Tensor, size: tuple[int, int], blocks: list[Any], mask_mod: Callable[..., Tensor]
+    ) -> None:
         self.size, self.mask_mod, self.device, self.keys = size, mask_mod, q.device, k.shape[2]
         self.limits = (q.shape[2], k.shape[2])
         shape = (*q.shape[:2], blocks[0].shape[2])
@@ -265,7 +267,7 @@ def _computed(
     return found
 
 
-def _weighted(scores: Tensor, values: Tensor, kind: Any, wanted: AuxRequest) -> tuple[Tensor, Tensor, Tensor]:
+def _weighted(scores: Tensor, values: Tensor, kind: object, wanted: AuxRequest) -> tuple[Tensor, Tensor, Tensor]:
     """The values weighted by the softmax of their scores, the logarithms and the largest scores; queries that keep no
     key have zeros, and no NaN in gradients.
     """
