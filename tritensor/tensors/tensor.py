@@ -8,7 +8,7 @@ Operators and functions become methods where they are declared (`ground/public.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -56,7 +56,11 @@ class Tensor(HostAccess, History):
 
     @classmethod
     def __torch_function__(
-        cls, func: Any, types: Any, args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
+        cls,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """What a function called with the subclass returns: its result for plain tensors, as the subclass.
 
