@@ -46,19 +46,24 @@ _LATER = (
     "functional",
     "hub",
     "jit",
+    "library",
     "linalg",
     "masked",
     "multiprocessing",
     "nn",
     "onnx",
+    "ops",
     "optim",
     "overrides",
+    "profiler",
+    "quasirandom",
     "random",
     "return_types",
     "serialization",
     "settings",
     "signal",
     "sklearn",
+    "sparse",
     "special",
     "testing",
     "utils",
@@ -68,7 +73,10 @@ _LATER = (
 _FROM = {
     "load": "serialization",
     "save": "serialization",
+    "set_anomaly_enabled": "autograd.anomaly_mode",
     "compile": "compiler",
+    "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
+    "is_anomaly_enabled": "autograd.anomaly_mode",
     "plot": "tensors.drawing",
     "vmap": "func",
 }
@@ -76,7 +84,8 @@ _FROM = {
 __all__ = ["__version__", "accelerator", "amp", "array_api", "autograd", "backends", "compile", "compiler", "cpu"]
 __all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "linalg"]
 __all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "overrides", "pi", "plot"]
-__all__ += ["random", "return_types", "save", "serialization", "settings", "signal", "special", "testing", "utils"]
+__all__ += ["quasirandom", "random", "return_types", "save", "serialization", "settings", "signal", "sparse"]
+__all__ += ["special", "testing", "utils"]
 __all__ += ["version", "vision", "vmap"]
 __all__ = sorted([*__all__, *_PACKAGE.listed()])
 

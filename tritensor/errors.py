@@ -204,6 +204,16 @@ def mixed_devices(operator: str, tensors: Sequence[tuple[str, Any]]) -> str:
     )
 
 
+def unrecorded_view(fact: str) -> str:
+    """The message about a view that was made in no_grad mode and is part of a graph that it cannot follow."""
+    return explain(
+        f"A view was created in no_grad mode and {fact} with grad mode enabled. Given that this use case is ambiguous "
+        "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
+        "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the "
+        "inplace to be tracked)."
+    )
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """A warning that points to the caller's line: the first that is not in tritensor, however deep the call is."""
     frame, level = sys._getframe(1), 2

@@ -24,14 +24,11 @@ class TorchFunctionMode:
     """
 
     def __enter__(self) -> Self:
-        overriding.install()
-        here.modes.append(self)
-        overriding.switch(1)
+        overriding.push(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        here.modes.pop()
-        overriding.switch(-1)
+        overriding.pop()
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

@@ -28,8 +28,13 @@ gradcheck: Any
 gradgradcheck: Any
 
 
+_FROM = dict.fromkeys(("detect_anomaly", "set_detect_anomaly"), "anomaly_mode") | {"_profiler_enabled": "profiler"}
+
+
 def __getattr__(name: str) -> Any:
     """Import a module of the folder on first access, as PyTorch has them."""
-    if name in ("forward_ad", "functional"):
+    if name in ("anomaly_mode", "forward_ad", "functional", "graph", "profiler"):
         return importlib.import_module(f".{name}", __name__)
+    if name in _FROM:
+        return getattr(importlib.import_module(f".{_FROM[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

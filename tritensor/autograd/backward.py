@@ -27,6 +27,9 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
     """Check the starting tensors and their gradients; a missing gradient of a scalar is 1."""
     roots = []
     for position, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
+        if not hasattr(tensor, "_data") and gradient is not None:  # a GradientEdge
+            roots.append((tensor._edge(), gradient))
+            continue
         if not tensor.requires_grad:
             raise AutogradError(
                 f"element {position} of tensors does not require grad and does not have a grad_fn",
@@ -60,7 +63,8 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
 
 
 def _as_tuple(value: object) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    several = isinstance(value, (list, tuple)) and not hasattr(value, "requires_grad")  # no GradientEdge
+    return tuple(value) if several else (value,)  # type: ignore[arg-type]
 
 
 def backward(

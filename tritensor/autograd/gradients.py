@@ -16,6 +16,7 @@ from ..types import dtypes
 from .mode import enable_grad, recording
 from .names import node_of
 from .tape import _FREED, Gradient, Node, Slot, inside_package, next_age, record
+from .watched import watched
 
 __all__ = ["OperatorGradient", "Underived", "Unmoved", "attach", "called", "constant_in", "no_derivative"]
 __all__ += ["is_written", "not_by", "underived", "unknown", "unmoved"]
@@ -100,7 +101,13 @@ class OperatorGradient(Gradient):
         self.evaluate = _evaluator(self.calls)
         self.capture = tuple(captured)
         self.labels = tuple(
-            names[key] if kind == "input" else f"{names[key]}_shape" if kind == "shape" else key
+            names[key]
+            if kind == "input"
+            else f"{names[key]}_shape"
+            if kind == "shape"
+            else operator.outputs[key]
+            if kind == "output"
+            else key
             for kind, key in self.capture
         )
         self.saves_output = any(kind == "output" for kind, _ in self.capture)
@@ -263,6 +270,8 @@ def attach(
     node.code, node.instruction = (None, 0) if frame is None else (code, frame.f_lasti)
     result._needs = True
     result._node = node
+    if watched.on:
+        watched.made(node)
 
 
 def no_derivative(name: str) -> UnsupportedError:

@@ -21,6 +21,7 @@ class _Recording(threading.local):
     enabled = True
     inference = False
     selective = False  # in a backward pass to some tensors only
+    current: Any = None  # the backward pass: its roots, nodes that lead to targets, and targets
 
 
 recording = _Recording()

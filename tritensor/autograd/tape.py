@@ -23,11 +23,12 @@ from typing import Any
 
 from numpy import dtype, ndarray
 
-from ..errors import AutogradError, explain
+from ..errors import AutogradError
 from ..types import dtypes
 from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
 from .mode import PASS_MODES, PassMode, recording
 from .precision import casts, state, without_casts
+from .watched import watched
 
 next_age = count(1).__next__
 
@@ -52,16 +53,6 @@ class _Inside(dict[str, bool]):
 
 # True if a source file, by its name, belongs to tritensor itself
 inside_package: Callable[[str], bool] = _Inside().__getitem__
-
-
-def unrecorded_view(fact: str) -> str:
-    """The message about a view that was made in no_grad mode and is part of a graph that it cannot follow."""
-    return explain(
-        f"A view was created in no_grad mode and {fact} with grad mode enabled. Given that this use case is ambiguous "
-        "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
-        "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the "
-        "inplace to be tracked)."
-    )
 
 
 def views_on(counter: list[int]) -> list[Any]:
@@ -176,6 +167,8 @@ def record(
     node.outputs = outputs
     node.hooks = None
     node.mark(sys._getframe(1))
+    if watched.on:
+        watched.made(node)
     return node
 
 
@@ -187,6 +180,7 @@ class Gradient:
         ours: whether it runs none of the user's functions.
         frees: whether what a node saved is freed by its first run; of numbers alone, a second run may follow.
         arithmetic: whether there is a method `run_on_arrays(saved, array)` for plain arrays.
+        reads: whether `run` reads what a node saved, and does not leave that to the user's functions.
     """
 
     __slots__ = ()
@@ -195,6 +189,7 @@ class Gradient:
     arithmetic = False
     frees = True
     ours = True
+    reads = True
 
     def name_of(self, node: Node) -> str:
         """The name of a node with this gradient."""
@@ -260,19 +255,21 @@ def propagate(
         return without_casts(propagate, roots, retain_graph, create_graph, targets)
     found: list[Any] = [None] * len(targets or ())
     wanted = None if targets is None else _leading_to(roots, targets)
-    watched = _contributions(roots) if leaves_are_watched and targets is None else None
+    counted = _contributions(roots) if leaves_are_watched and targets is None else None
     pending: dict[Any, Any] = {}
     leaves: dict[Any, list[Any]] = {}
     heap: list[tuple[int, Node]] = []
     create_graph = bool(create_graph)
-    before, outer = recording.enabled, recording.selective
+    before, outer, current = recording.enabled, recording.selective, False
     mode: Any = create_graph if bool(before) is create_graph else PASS_MODES[create_graph]
     recording.enabled, recording.selective = mode, targets is not None
+    if passes_are_asked:
+        current, recording.current = recording.current, {"roots": roots, "wanted": wanted, "targets": targets}
     try:
         for edge, gradient in roots:
             _deliver(edge, gradient, pending, leaves, heap)
         gradient = None
-        _visit(heap, pending, leaves, mode, retain_graph, create_graph, wanted, watched, targets, found)
+        _visit(heap, pending, leaves, mode, retain_graph, create_graph, wanted, counted, targets, found)
         for leaf in tuple(leaves):  # not the first of what is left, which is searched for among those taken out
             if leaf._hooks or leaf._post_hooks:
                 recording.enabled = create_graph
@@ -280,6 +277,8 @@ def propagate(
             recording.enabled = mode
     finally:
         recording.enabled, recording.selective = before, outer
+        if current is not False:
+            recording.current = current
     return found
 
 
@@ -291,7 +290,7 @@ def _visit(
     retain_graph: bool,
     create_graph: bool,
     wanted: set[Node] | None,
-    watched: dict[Any, int] | None,
+    counted: dict[Any, int] | None,
     targets: dict[Any, int] | None,
     found: list[Any],
 ) -> None:
@@ -301,6 +300,7 @@ def _visit(
     the references that end with this function: cross entropy on a device saves the gradient that it returns.
     """
     newest: Node | None = None
+    observed = watched.around
     while newest is not None or heap:
         if newest is None:
             node = heappop(heap)[1]
@@ -310,8 +310,8 @@ def _visit(
             node = newest
         newest = None
         gradient = pending.pop(node)
-        backward = node.backward
-        if node.hooks is not None:
+        backward = watched.observed(node.backward) if observed else node.backward
+        if node.hooks is not None and (wanted is None or node in wanted or node in map(owner_of, targets or ())):
             recording.enabled = create_graph
             gradient = _run_hooks(node, as_tensors(gradient))
             recording.enabled = mode
@@ -360,10 +360,10 @@ def _visit(
                     heappush(heap, (-edge.age, edge))
             else:
                 _deliver(edge, part, pending, leaves, heap)
-        if watched:
+        if counted:
             gradient = parts = part = array = value = None  # as after this function
             saved = ()
-            _finish_completed(node, watched, leaves, mode, create_graph, found)
+            _finish_completed(node, counted, leaves, mode, create_graph, found)
 
 
 PassMode.propagate = propagate.__code__
@@ -384,22 +384,32 @@ def _explain_failure(node: Node, error: Exception) -> None:
 # Whether any leaf ever had a hook that runs after the accumulation of its gradient. Such leaves are finished during the
 # backward pass, as soon as their gradient is complete; to detect that takes a walk over the graph, 0.2 us a node.
 leaves_are_watched = False
+# Whether any hook ever asked what a pass runs (`register_multi_grad_hook`): passes are `recording.current` then.
+passes_are_asked = False
 
 
 def _contributions(roots: Sequence[tuple[Any, Any]]) -> dict[Any, int]:
     """For each leaf with such a hook, the number of edges to it, each of which may contribute to its gradient."""
     counts: dict[Any, int] = {}
-    stack = [owner for edge, _ in roots if (owner := _owner(edge)).__class__ is Node]
+    for node in below(roots):
+        for edge in node.next:
+            owner = owner_of(edge)
+            if owner.__class__ is not Node and owner._post_hooks:
+                counts[owner] = counts.get(owner, 0) + 1
+    return counts
+
+
+def below(roots: Sequence[tuple[Any, Any]]) -> set[Node]:
+    """The nodes that a pass from these roots may run."""
+    stack = [owner for edge, _ in roots if (owner := owner_of(edge)).__class__ is Node]
     seen = set(stack)
     while stack:
         for edge in stack.pop().next:
-            owner = _owner(edge)
+            owner = owner_of(edge)
             if owner.__class__ is Node and owner not in seen:
                 seen.add(owner)
                 stack.append(owner)
-            elif owner.__class__ is not Node and owner._post_hooks:
-                counts[owner] = counts.get(owner, 0) + 1
-    return counts
+    return seen
 
 
 def _finish_completed(
@@ -466,15 +476,15 @@ def _fit(gradient: Any, shape: tuple[int, ...], kind: dtype) -> Any:
 
 def _leading_to(roots: Sequence[tuple[Any, Any]], targets: dict[Any, int]) -> set[Node]:
     """The nodes from which a target can be reached: only these need to run."""
-    ends = {_owner(edge) for edge in targets}
+    ends = {owner_of(edge) for edge in targets}
     leads: dict[Node, bool] = {}
-    stack = [_owner(edge) for edge, _ in roots]
+    stack = [owner_of(edge) for edge, _ in roots]
     while stack:
         current = stack[-1]
         if current in leads or current.__class__ is not Node:
             stack.pop()
             continue
-        below = [_owner(edge) for edge in current.next]
+        below = [owner_of(edge) for edge in current.next]
         waiting = [owner for owner in below if owner.__class__ is Node and owner not in leads]
         if waiting:
             stack.extend(waiting)
@@ -484,6 +494,6 @@ def _leading_to(roots: Sequence[tuple[Any, Any]], targets: dict[Any, int]) -> se
     return {node for node, does in leads.items() if does}
 
 
-def _owner(edge: Any) -> Any:
+def owner_of(edge: Any) -> Any:
     """The node or leaf that an edge belongs to."""
     return edge.node if edge.__class__ is Slot else edge

@@ -19,6 +19,7 @@ _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FILE = os.path.join(_FOLDER, "ground", "names.txt")
 # What declares names beside the modules that every import needs
 _DECLARING = ["functional", "kernels.elementwise", "kernels.reduction", "linalg", "host.threads", "tensors.printing"]
+_DECLARING += ["accelerator"]
 
 watching: list[Callable[[str, str, Any], None]] = []  # told of the kind, the name and the value of what is declared
 _where: dict[str, dict[str, str]] = {}  # the module of each name, by the kind of name

@@ -141,6 +141,19 @@ def switch(modes: int) -> None:
     _plain.difference_update(_exempt) if _open[0] else _plain.update(_exempt)
 
 
+def push(mode: object) -> None:
+    """Make a mode the innermost one of the thread."""
+    install()
+    here.modes.append(mode)
+    switch(1)
+
+
+def pop() -> None:
+    """Leave the innermost mode."""
+    here.modes.pop()
+    switch(-1)
+
+
 # ---- the exchange of code --------------------------------------------------------------------------------------
 
 

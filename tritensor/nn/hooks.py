@@ -26,6 +26,44 @@ def register(
     return handle
 
 
+# Hooks of all modules: the tables that each stands in, as if each module had it, and the hook
+of_all: OrderedDict[int, tuple[tuple[str, ...], Any]] = OrderedDict()
+
+
+def _table(module: Any, name: str) -> dict[int, Any]:
+    """A table of a module's hooks, with those of all modules before its own."""
+    return {**{number: hook for number, (tables, hook) in of_all.items() if name in tables}, **getattr(module, name)}
+
+
+def _register_for_all(hook: Any, *tables: str) -> RemovableHandle:
+    handle = RemovableHandle(of_all)
+    of_all[handle.id] = tables, hook
+    return handle
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, args)` before forward of every module, see `Module.register_forward_pre_hook`."""
+    return _register_for_all(hook, "_forward_pre_hooks")
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call `hook(module, args, output)` after forward of every module, see `Module.register_forward_hook`."""
+    options = ["_forward_hooks_with_kwargs"] * with_kwargs + ["_forward_hooks_always_called"] * always_call
+    return _register_for_all(hook, "_forward_hooks", *options)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_output)` before the gradients of every module's inputs are computed."""
+    return _register_for_all(hook, "_backward_pre_hooks")
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are known."""
+    return _register_for_all(hook, "_backward_hooks")
+
+
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """forward pre-hooks, forward, forward hooks; gradient hooks around all of it.
 
@@ -37,11 +75,12 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     try:
         args, kwargs = _run_pre_hooks(module, args, kwargs)
         gradients = None
-        if module._backward_hooks or module._backward_pre_hooks:
-            gradients = GradientHooks(module)
+        before, after = _table(module, "_backward_pre_hooks"), _table(module, "_backward_hooks")
+        if before or after:
+            gradients = GradientHooks(module, before, after)
             args = gradients.watch_inputs(args)
         result = module.forward(*args, **kwargs)
-        for number, hook in list(module._forward_hooks.items()):
+        for number, hook in _table(module, "_forward_hooks").items():
             called.add(number)
             replaced = _run_forward_hook(module, number, hook, args, kwargs, result)
             result = result if replaced is None else replaced
@@ -49,8 +88,8 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             result = gradients.watch_outputs(result)
         return result
     except Exception:
-        for number, hook in list(module._forward_hooks.items()):
-            if number in module._forward_hooks_always_called and number not in called:
+        for number, hook in _table(module, "_forward_hooks").items():
+            if number in _table(module, "_forward_hooks_always_called") and number not in called:
                 try:
                     _run_forward_hook(module, number, hook, args, kwargs, result)
                 except Exception as error:
@@ -62,7 +101,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _run_forward_hook(module: Any, number: int, hook: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> Any:
-    if number in module._forward_hooks_with_kwargs:
+    if number in _table(module, "_forward_hooks_with_kwargs"):
         return hook(module, args, kwargs, result)
     return hook(module, args, result)
 
@@ -71,7 +110,7 @@ def _run_pre_hooks(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments, as the module's pre-hooks may have changed them."""
-    for number, hook in list(module._forward_pre_hooks.items()):
+    for number, hook in _table(module, "_forward_pre_hooks").items():
         if number in module._forward_pre_hooks_with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is None:
@@ -123,10 +162,9 @@ class GradientHooks:
     hooks run. If no input requires a gradient, the hooks run at the outputs, with None for the inputs.
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, before: dict[int, Any], after: dict[int, Any]) -> None:
         self.module = module
-        self.hooks = list(module._backward_hooks.values())
-        self.pre_hooks = list(module._backward_pre_hooks.values())
+        self.pre_hooks, self.hooks = list(before.values()), list(after.values())
         self.grad_outputs: tuple[Any, ...] | None = None
         self.output_slots: list[int] = []
         self.output_count = 0

@@ -12,7 +12,7 @@ from ..tensors import Tensor
 from ..types import Device, Dtype, devices
 from ..utils.hooks import RemovableHandle
 from . import conversion
-from .hooks import call_with_hooks, register
+from .hooks import call_with_hooks, of_all, register
 from .paths import remember
 from .state_dict import IncompatibleKeys, check_own, load, save_own
 from .summary import Summary, module_html, summarize
@@ -113,7 +113,7 @@ class Module(ModuleTree):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run forward, with the hooks around it."""
-        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or of_all:
             return call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 

@@ -68,7 +68,7 @@ class FunctionCtx:
         if node is None:
             raise AutogradError("the graph that this context belongs to is gone")
         node.check_saved()
-        return tuple([value.of(node) if isinstance(value, _Output) else value for value in node.saved])
+        return tuple([value.of(node) if hasattr(value, "of") else value for value in node.saved])
 
     def __getattr__(self, name: str) -> Any:
         node = self._node() if self._node is not None else None
@@ -122,7 +122,7 @@ class _Output:
 class _Backward(Gradient):
     """The node's gradient computation for a Function."""
 
-    ours = False
+    ours = reads = False
 
     def __init__(
         self, function: type[Function], ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: Sequence[Any]

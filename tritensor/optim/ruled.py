@@ -12,7 +12,7 @@ import numpy as np
 
 from ..autograd.mode import enable_grad, no_grad
 from ..drivers.capture import capturing
-from ..errors import ArgumentError, DeviceError, RangeError, explain
+from ..errors import ArgumentError, DeviceError, DtypeError, RangeError, explain
 from ..functional.creation.creation import tensor, zeros
 from ..functional.views.complex_views import view_as_real
 from ..ground.arguments import check_flag, check_number
@@ -23,6 +23,7 @@ from ..kernels.optimizer.rules import Update
 from ..kernels.optimizer.steps import Large, Step
 from ..kernels.optimizer.words import ARRAYS, TENSORS, spoken
 from ..memory.array import DeviceArray
+from ..memory.sparse import Sparse
 from ..tensors import Tensor, wrap
 from ..types import Device
 from ..types.dtypes import float32
@@ -191,6 +192,10 @@ class Ruled(Declared):
         shared: dict[Any, tuple[Step, list[float]]] = {}
         launches: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
         params = [param for param in group["params"] if param._grad is not None]
+        if Sparse.used:
+            for param in [param for param in params if param._grad._data.__class__ is Sparse]:
+                self._step_sparse(param, param._grad, group)
+                params.remove(param)
         at_once = lr is not None and not (capturable or recorded)
         if at_once and self._step_at_once(position, rule, params, lr, options):  # type: ignore[arg-type]
             return
@@ -222,6 +227,16 @@ class Ruled(Declared):
                 self._launch_counted(position, rule, rate, key, options, members)
                 continue
             self._launch_shared((position, number), rule, members, *shared[key])
+
+    def _step_sparse(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Change a parameter by its sparse gradient.
+
+        Raises:
+            DtypeError: the optimizer takes dense ones only.
+        """
+        name = type(self).__name__.replace("AdamW", "Adam")
+        hint = ", please consider SparseAdam instead" if name == "Adam" else ""
+        raise DtypeError(f"{name} does not support sparse gradients{hint}", remedy="SGD and Adagrad take them, too")
 
     def _step_placed(
         self, step: Step, param: Tensor, state: dict[str, Any], names: Sequence[str], large: Large

@@ -50,6 +50,8 @@ class Stacked(Declared):
                     continue
                 if param.is_complex():
                     raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+                if param._grad.is_sparse:
+                    raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
                 state = self.state.get(param)
                 if not state:
                     state = self.state[param] = self._begun(param)

@@ -56,6 +56,7 @@ _WITHIN = {
         "dropout": "dropout",
         "instancenorm": "batch_normalization",
         "loss": "loss",
+        "module": "hooks",
         "padding": "padding",
         "pooling": "pooling",
         "linear": "linear",

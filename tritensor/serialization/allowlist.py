@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import TritensorError
 from ..memory.buffer import empty
-from ..types import devices, dtypes, layout
+from ..types import devices, dtypes, formats, layout
 from ..types.size import Size
 from . import numpy_objects
 from .builder import StorageRecord, StorageType, StorageView, StoredTensor
@@ -58,7 +58,6 @@ def find_global(module: str, name: str) -> Any:
 
 
 REASONS = {
-    "torch._utils._rebuild_sparse": "save tensor.to_dense() instead of the sparse tensor",
     "torch._utils._rebuild_qtensor": "save tensor.dequantize() instead of the quantized tensor",
     "torch._utils._rebuild_nested": "save the list of the nested tensor's parts: tensor.unbind()",
     "torch.float": "save it as a dtype that both have, such as torch.bfloat16",
@@ -171,6 +170,23 @@ def _tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return unpickler.builder.tensor(stored)
 
 
+def _layout(unpickler: Any, arguments: tuple[Any, ...]) -> formats.Layout:
+    if len(arguments) != 1 or not is_one_of(arguments[0], "torch.sparse_coo"):
+        raise Malformed(f"the pickle names a layout that there is not here: {arguments!r:.60}")
+    return formats.sparse_coo
+
+
+def _sparse(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    """`_rebuild_sparse_tensor(layout, (indices, values, size, coalesced))`, of older files without the last."""
+    parts: Any = arguments[1] if len(arguments) == 2 and arguments[0] is formats.sparse_coo else None
+    if type(parts) is not tuple or len(parts) not in (3, 4) or type(parts[2]) is not Size:
+        raise wrong_arguments("_rebuild_sparse_tensor", arguments)
+    made = unpickler.builder.sparse(*parts[:3], parts[3:] == (True,))
+    if made is None:
+        raise wrong_arguments("_rebuild_sparse_tensor", arguments)
+    return made
+
+
 def _is_empty(hooks: Any) -> bool:
     """True if a tensor has no hooks, as PyTorch writes it; types are checked first, because the truth of a tensor is an
     operator."""
@@ -268,9 +284,11 @@ _CALLABLE = {
     "torch._utils._rebuild_parameter": (_parameter, 400),
     "torch._utils._rebuild_parameter_with_state": (_parameter, 400),
     "torch._tensor._rebuild_from_type_v2": (_from_type, 700),
+    "torch._utils._rebuild_sparse_tensor": (_sparse, 700),
+    "torch.serialization._get_layout": (_layout, 0),
     **numpy_objects.CALLABLE,
 }
-BY_NAME = {entry.name: entry for entry in dtypes.ALL}
+BY_NAME = {entry.name: entry for entry in dtypes.STORED}
 
 ALLOWED: dict[str, Any] = {
     **{name: Global(name, build, cost) for name, (build, cost) in _CALLABLE.items()},

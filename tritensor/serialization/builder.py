@@ -136,6 +136,10 @@ class Builder:
             return None
         return replace(tensor, requires_grad=requires_grad, is_parameter=True)
 
+    def sparse(self, indices: object, values: object, size: tuple[int, ...], coalesced: bool) -> Any:
+        """The sparse tensor of coordinates and values, None if they are no tensors; here the record of its values."""
+        return values if isinstance(indices, StoredTensor) and isinstance(values, StoredTensor) else None
+
     # What subclasses change --------------------------------------------------------------------------------------
 
     def place(self, storage: StorageRecord) -> None:

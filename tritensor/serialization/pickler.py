@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CheckpointError
-from ..tensors import Tensor
+from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 from ..types.size import Size
 from . import numpy_objects
@@ -75,7 +75,7 @@ class Pickler:
         if writer is not None:
             return writer
         if isinstance(value, Tensor):
-            return Pickler._tensor
+            return Pickler._sparse if value.is_sparse else Pickler._tensor
         if isinstance(value, np.generic):
             return Pickler._numpy_scalar
         return Pickler._name if isinstance(value, (type, *FUNCTIONS)) else Pickler._object
@@ -376,6 +376,17 @@ class Pickler:
         yield from ()
 
     # Tensors -----------------------------------------------------------------------------------------------------
+
+    def _sparse(self, value: Tensor, place: Place) -> Children:
+        """`_rebuild_sparse_tensor(layout, (indices, values, size, coalesced))`, without the flag."""
+        self._global("torch._utils._rebuild_sparse_tensor")
+        self._global("torch.serialization._get_layout")
+        self._text("torch.sparse_coo")
+        self._out += b"\x85R("
+        for part in (wrap(value._data.indices), wrap(value._data.array), value.shape):
+            yield part, place
+        self._out += (b"\x88" if value.is_coalesced() else b"\x89") + b"t\x86R"
+        self._remember(value)
 
     def _tensor(self, value: Tensor, place: Place) -> Children:
         saved = view_storage(value)

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import drivers
+from ..errors import TritensorError
+from ..functional.sparse.rules import sparse_coo_tensor
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray
 from ..nn.parameter import Parameter
 from ..tensors import Tensor, wrap
 from ..types import devices
 from ..types.devices import device
+from ..types.dtypes import int64
 from .builder import Builder, StorageRecord, StoredTensor
 from .checkpoint import Checkpoint
 from .malformed import Malformed
@@ -71,6 +74,19 @@ class TensorBuilder(Builder):
         made = Parameter(tensor, requires_grad)
         self._lazy += [(made, stored) for known, stored in self._lazy if known is tensor]
         return made
+
+    def sparse(self, indices: object, values: object, size: tuple[int, ...], coalesced: bool) -> Any:
+        """A sparse tensor over the memory of both."""
+        if not isinstance(indices, Tensor) or indices.dtype is not int64 or min(size, default=0) < 0:
+            return None
+        if not isinstance(values, Tensor):
+            return None
+        if any(known is values for known, _ in self._lazy):
+            raise Malformed("a sparse tensor has values that are to be conjugated or negated")
+        try:
+            return sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
+        except TritensorError as error:
+            raise Malformed(str(error).split("\n", 1)[0]) from None
 
     def fill(self) -> None:
         """Read every storage into its memory."""

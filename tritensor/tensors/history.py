@@ -12,7 +12,7 @@ from numpy import ndarray
 from .. import autograd
 from ..autograd import leaves, tape
 from ..autograd.graph import GraphNode, shown
-from ..errors import ArgumentError, AutogradError, DtypeError, warn
+from ..errors import ArgumentError, AutogradError, DtypeError, unrecorded_view, warn
 from ..ground.arguments import check_flag
 from ..memory.lifted import Lifted
 from ..types import dtypes
@@ -298,7 +298,7 @@ class History:
         if not needed and self._node is None:
             return  # and still stale, if the root ever requires grad
         if stamp < 0 and needed:
-            raise AutogradError(tape.unrecorded_view("its base or another view of its base has been modified inplace"))
+            raise AutogradError(unrecorded_view("its base or another view of its base has been modified inplace"))
         self._origin = (parent, operator, arguments, version)
         if not needed:
             # of a leaf that is a view itself: PyTorch passes no gradient on after a change

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..autograd.mode import recording
 from ..errors import ArgumentError, AutogradError, DtypeError, ExchangeError, ShapeError, UnsupportedError
 from ..host.scalars import converted
 from ..memory.array import DeviceArray
 from ..memory.copies import to_host
 from ..memory.lifted import Batched, Lifted
 from ..memory.pending import PendingArray
+from ..memory.sparse import Sparse
 from ..types import devices, dtypes
 
 ndarray = np.ndarray
@@ -61,16 +63,18 @@ class HostAccess:
 
         Raises:
             ArgumentError: the tensor is on a CUDA device.
-            AutogradError: the tensor requires grad.
+            AutogradError: the tensor requires grad, outside of `no_grad`.
         """
         if force:
             return self.detach()._to_host()
+        if self._data.__class__ is Sparse:
+            raise ArgumentError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
         if self._off_host:
             raise ArgumentError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
                 "host memory first."
             )
-        if self._needs:
+        if self._needs and recording.enabled:
             raise AutogradError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._host_array()
 

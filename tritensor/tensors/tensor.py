@@ -21,6 +21,7 @@ from ..memory.array import DeviceArray, form_of
 from ..memory.buffer import meta
 from ..memory.foreign import shared
 from ..memory.lifted import Lifted, device_of
+from ..memory.sparse import Sparse
 from ..memory.storage import copy_with_storage
 from ..types import devices, dtypes, formats
 from ..types.size import Size
@@ -258,7 +259,8 @@ class Tensor(HostAccess, History):
         if self.is_meta:
             made = _rebuild_meta, (self.__class__, tuple(self._data.shape), self.stride(), self.dtype, self._needs)
         else:
-            made = _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)
+            data = self.detach().cpu()._data if self._data.__class__ is Sparse else self._to_host()
+            made = _rebuild, (self.__class__, data, str(self.device), self._needs)
         kept = {name: value for name, value in self.__dict__.items() if not hasattr(Tensor, name)}
         return (*made, kept) if kept else made
 
@@ -269,8 +271,9 @@ class Tensor(HostAccess, History):
                 "protocol at the moment.",
                 remedy="copy x.detach().clone()",
             )
-        data = self._data if self._off_host else self._host_array()
-        copied = memo[id(self)] = blank(self.__class__, copy_with_storage(data, memo))
+        sparse = self._data.__class__ is Sparse
+        data = self.detach().clone()._data if sparse else self._data if self._off_host else self._host_array()
+        copied = memo[id(self)] = blank(self.__class__, data if sparse else copy_with_storage(data, memo))
         copied._needs, copied._counter = self._needs, deepcopy(self._counter, memo)
         kept = {name: value for name, value in self.__dict__.items() if name == "_grad" or not hasattr(Tensor, name)}
         copied.__dict__.update(deepcopy(kept, memo))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from ..autograd import backward, enable_grad, precision
+from ..autograd import backward, enable_grad, precision, saving
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, Slot, next_age, record
 from ..errors import AutogradError, require, warn
@@ -83,8 +83,13 @@ class _Frame:
     """One call: how to repeat it, and what its nodes saved, from a repetition on until they have read it."""
 
     def __init__(self, call: Callable[..., Any], args: Any, kwargs: Any, preserve: bool, context: Any) -> None:
-        tensors = tuple(tensors_in([args, kwargs]))
+        # tensors that are arguments themselves come first: hooks on saved tensors pack these for us, too
+        places = [place for place, each in enumerate(args) if isinstance(each, Tensor)]
+        rest = [each for each in args if not isinstance(each, Tensor)]
+        tensors = (*(args[place] for place in places), *tensors_in([rest, kwargs]))
         self.arguments = record(_Arguments(), (), tensors, tuple([each._version for each in tensors]))
+        self.packed = {place: x for place, x in zip(places, self.arguments.saved) if isinstance(x, saving.Packed)}
+        args = tuple([None if place in self.packed else each for place, each in enumerate(args)])
         self.call, self.args, self.kwargs, self.context = call, args, kwargs, context
         self.states = generators.states() if preserve else None
         self.casts = precision.current()
@@ -109,8 +114,10 @@ class _Frame:
     def _repeat(self) -> None:
         self.arguments.check_saved()
         since = next_age()
-        with _drawing_again(self.states), precision.within(self.casts), self.context, enable_grad():
-            nodes = _recorded(self.call(*self.args, **self.kwargs), since)
+        with _drawing_again(self.states), precision.within(self.casts), self.context, enable_grad(), saving.paused():
+            held = self.packed
+            args = [held[i].of(self.arguments) if i in held else each for i, each in enumerate(self.args)]
+            nodes = _recorded(self.call(*args, **self.kwargs), since)
         facts = _facts(nodes)
         if len(nodes) != self.count or len(facts) != len(self.facts):
             raise CheckpointError(
@@ -244,7 +251,7 @@ def checkpoint(
     if not recording.enabled:
         return function(*args, **kwargs)
     frame, done = _Frame(function, args, kwargs, preserve_rng_state, second), False
-    with first:
+    with first, saving.paused():
         found, done = function(*args, **kwargs), True
     if not done:
         raise RuntimeError(

@@ -135,6 +135,8 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
     except OverlapError:
         expanded.put(put, places, value, accumulate)
         return x
+    if not isinstance(value, Tensor) and x.dtype in dtypes.FLOAT8:
+        value = x.new_full((), value)
     if accumulate or followed(x, positions, value):
         return in_place(x, kernels.index_put, positions, value, dims=dims, accumulate=accumulate)
     kernels.put_into(x, positions, _apart(value, x) if isinstance(value, Tensor) else value, dims)

@@ -1,4 +1,4 @@
-"""torch.ops: operators that programs define by `torch.library`, by namespace and name."""
+"""The operators that programs define by `tritensor.library`, by namespace and name: `ops.mylib.sin(x)`."""
 
 from __future__ import annotations
 

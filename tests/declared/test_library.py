@@ -1,0 +1,253 @@
+"""Operators that programs define: schemas, kernels, gradients, samples and checks, beside PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+import tritensor as ours
+from tritensor import ops
+
+Log = list[Any]
+NUMBERS = itertools.count()  # of namespaces: an operator is defined once in a process
+
+
+def refused(call: Callable[[], Any]) -> tuple[str, str]:
+    """The kind and the first words of the error of a call."""
+    with pytest.raises((RuntimeError, TypeError, ValueError, AttributeError)) as caught:
+        call()
+    kind = next(k for k in type(caught.value).__mro__ if k.__module__ == "builtins")
+    return kind.__name__, str(caught.value).splitlines()[0][:60]
+
+
+def checked(torch: Any, op: Any, *args: Any, **options: Any) -> Any:
+    """What `opcheck` finds; of an error the words after the test's name."""
+    try:
+        return torch.library.opcheck(op, args, **options)
+    except torch.library.opcheck.__globals__.get("OpCheckError", Exception) as error:
+        return str(error)[:150]
+
+
+def schemas(torch: Any) -> Log:
+    tensor, infer = torch.Tensor, torch.library.infer_schema
+    log: Log = []
+
+    def several(
+        x: tensor,
+        y: tensor | None,
+        many: list[tensor],
+        sizes: Sequence[int] | None = None,
+        *,
+        scale: float = 1.5,
+        flag: bool = True,
+        name: str = "n",
+        kind: torch.dtype = torch.float32,
+        place: torch.device | None = None,
+        number: int | float | bool = 2,
+    ) -> tuple[tensor, int]:
+        raise AssertionError
+
+    several.__annotations__ = {
+        key: eval(text, {**globals(), "tensor": tensor, "torch": torch, "Sequence": Sequence})
+        for key, text in several.__annotations__.items()
+    }
+    log += [infer(several, mutates_args=()), infer(several, mutates_args="unknown", op_name="several")]
+    log.append(infer(several, mutates_args=["x", "many"]))
+    wrong: list[tuple[Any, Any]] = [
+        (lambda x: x, ()),
+        (lambda *x: x, ()),
+        (several, {"scale"}),
+        (several, {"nothing"}),
+        (several, "some"),
+    ]
+    for given in ({"x": complex, "return": tensor}, {"x": tensor}, {"x": tensor, "return": complex}):
+
+        def function(x: Any) -> Any:
+            raise AssertionError
+
+        function.__annotations__ = given
+        wrong.append((function, ()))
+    log += [refused(lambda f=f, m=m: infer(f, mutates_args=m)) for f, m in wrong]
+    for returned in (None, list[tensor], tuple[tensor], int):
+
+        def plain(x: Any) -> Any:
+            raise AssertionError
+
+        plain.__annotations__ = {"x": tensor, "return": returned}
+        log.append(infer(plain, mutates_args=()))
+    return log
+
+
+def operators(torch: Any) -> Log:
+    library, space, log = torch.library, f"mine_{next(NUMBERS)}", []
+
+    def made(name: str, function: Any, schema: str, **options: Any) -> Any:
+        return library.custom_op(f"{space}::{name}", function, schema=schema, **options)
+
+    scale = made(
+        "scale",
+        lambda x, by=2.0: torch.from_numpy(x.numpy() * by).to(x.dtype),
+        "(Tensor x, float by=2.0) -> Tensor",
+        mutates_args=(),
+    )
+    x, leaf = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0], requires_grad=True)
+    log += [scale(x).tolist(), scale(x, by=3.0).tolist(), scale(by=1.0, x=x).tolist(), scale(leaf).requires_grad]
+    log += [refused(lambda: scale(leaf).sum().backward()), refused(lambda: scale("a")), refused(lambda: scale())]
+    log += [refused(lambda: scale(x, 1.0, 2.0))]
+    scale.register_autograd(
+        lambda ctx, grad: (grad * ctx.by, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[1])
+    )
+    scale(leaf).sum().backward()
+    log += [leaf.grad.tolist(), torch.func.vmap(scale)(torch.ones(3, 2)).tolist()]
+    scale.register_vmap(lambda info, in_dims, x, by=2.0: (scale(x, by) + info.batch_size, in_dims[0]))
+    log += [torch.func.vmap(scale)(torch.ones(3, 2)).tolist()]
+
+    def add_(x: Any, by: float) -> None:
+        x.numpy().__iadd__(by)
+
+    added = made("add_", add_, "(Tensor(a!) x, float by) -> ()", mutates_args={"x"})
+    version = x._version
+    log += [added(x, 1.0), x.tolist(), x._version - version, added(leaf, 1.0)]
+    y = torch.ones(2, requires_grad=True) * 1
+    z = y * y
+    with torch.no_grad():
+        added(y, 1.0)
+    log += [refused(lambda: z.sum().backward()), refused(lambda: added.register_autograd(print))]
+    same = made("same", lambda x: x, "(Tensor x) -> Tensor", mutates_args=())
+    part = made("part", lambda x: (x + 1, x[:1]), "(Tensor x) -> (Tensor, Tensor)", mutates_args=())
+    log += [refused(lambda f=f: f(x))[1][:4] for f in (same, part)]
+    total = made(
+        "total",
+        lambda many, by: [x * y for x, y in zip(many, by)],
+        "(Tensor[] many, float[] by) -> Tensor[]",
+        mutates_args=(),
+    )
+    seen: Log = []
+
+    def backward(ctx: Any, grads: Any) -> Any:
+        seen.append(ctx.needs_input_grad)
+        return [g * w for g, w in zip(grads, ctx.by)], None
+
+    total.register_autograd(backward, setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[1]))
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    found = total([a, b], [2.0, 3.0])
+    sum(found).sum().backward()
+    log += [type(found).__name__, a.grad.tolist(), b.grad.tolist(), len(seen)]
+    named = made("named", lambda x, *, by: x * by, "(Tensor x, *, float by) -> Tensor", mutates_args=())
+
+    def keep(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
+        ctx.by = keyword_only_inputs["by"]
+        log.append((len(inputs), keyword_only_inputs, output.tolist()))
+
+    named.register_autograd(lambda ctx, grad: grad * ctx.by, setup_context=keep)
+    named(a, by=4.0).sum().backward()
+    two = made("two", lambda x, n: (x * 2, n), "(Tensor x, int n) -> (Tensor, SymInt)", mutates_args=())
+    log += [
+        a.grad.tolist(),
+        two(x, 3)[1],
+    ]
+    log += [refused(lambda: made("x", lambda x: x, "(Tensor(a!) x) -> Tensor", mutates_args=()))[0]]
+    log += [refused(lambda: library.custom_op("bad", lambda x: x, schema="(Tensor x) -> Tensor", mutates_args=()))[0]]
+    return [str(each).replace(space, "space") for each in log]
+
+
+def kernels(torch: Any) -> Log:
+    library, space, log = torch.library, f"kernels_{next(NUMBERS)}", []
+    x = torch.ones(2)
+    op = library.custom_op(
+        f"{space}::f", lambda x: x * 2, schema="(Tensor x) -> Tensor", mutates_args=(), device_types="cuda"
+    )
+    log += [refused(lambda: op(x))[0], op.register_kernel("cpu")(lambda x: x * 3)(x).tolist(), op(x).tolist()]
+    library.register_kernel(f"{space}::f", "cpu", lambda x: x * 4)
+    library.register_kernel(op, None)(lambda x: x * 5)
+    with op.set_kernel_enabled("cpu", False):
+        log.append(op(x).tolist())
+    log.append(op(x).tolist())
+    lib = library.Library(space, "FRAGMENT")
+    log += [lib.define("half(Tensor x, int[] s=[1, 2], *, float z=1.5, str? q=None, bool b=True) -> Tensor")]
+    half = getattr(torch.ops, space).half
+    log += [refused(lambda: half(x))[0], refused(lambda: lib.define("half(Tensor x) -> Tensor"))]
+    lib.impl("half", lambda x, s=(), z=1.5, q=None, b=True: x / 2 * z, "CompositeImplicitAutograd")
+    leaf = torch.ones(2, requires_grad=True)
+    half(leaf, z=3.0).sum().backward()
+    log += [half(x).tolist(), leaf.grad.tolist(), refused(lambda: library.Library(space, "NO"))]
+    library.define(f"{space}::quarter", "(Tensor x) -> Tensor")
+    library.impl(f"{space}::quarter", "default")(lambda x: x / 4)
+    library.define(f"{space}::eighth", "(Tensor x) -> Tensor")
+    library.impl(lib, "eighth", "CPU")(lambda x: x / 8)
+    space_of = getattr(torch.ops, space)
+    log += [space_of.quarter(x).tolist(), space_of.eighth.default(x).tolist()]
+    log += [refused(lambda: library.register_fake(f"{space}::nothing", print)), refused(lambda: lib.define("half"))]
+    log += [refused(lambda: space_of.nothing), refused(lambda: lib.define("half(Tensor) -> Tensor"))[0]]
+    return [str(each).replace(space, "space") for each in log]
+
+
+def checks(torch: Any) -> Log:
+    library, space, log = torch.library, f"checks_{next(NUMBERS)}", []
+    x, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
+    op = library.custom_op(
+        f"{space}::f", lambda x, k=2.0: x * k, schema="(Tensor x, float k=2.0) -> Tensor", mutates_args=()
+    )
+    for fake in (
+        lambda x, k=2.0: x.new_empty((*x.shape, 1)),
+        lambda x, k=2.0: x.new_empty(x.shape, dtype=torch.float64),
+    ):
+        op.register_fake(fake)
+        log.append(checked(torch, op, x))
+    op.register_fake(lambda x, k=2.0: torch.empty_like(x))
+    log += [checked(torch, op, x), checked(torch, op, leaf), checked(torch, op, x, test_utils="test_schema")]
+    op.register_autograd(lambda ctx, grad: (grad, None))
+    log += [checked(torch, op, leaf), refused(lambda: torch.library.opcheck(op, (x,), test_utils=["test_nothing"]))[0]]
+    liar = library.custom_op(f"{space}::g", lambda x: x.add_(1) * 1, schema="(Tensor x) -> Tensor", mutates_args=())
+    log.append(checked(torch, liar, torch.ones(2)))
+    found = torch.library.opcheck(liar, (torch.ones(2),), raise_exception=False, test_utils="test_schema")
+    log.append(str(found["test_schema"]))
+    inner = library.custom_op(f"{space}::h", lambda x: None, schema="(Tensor(a!) x) -> ()", mutates_args={"x"})
+    log.append(checked(torch, inner, x))
+    return [str(each).replace(space, "space") for each in log]
+
+
+PROGRAMS = (schemas, operators, kernels, checks)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_as_in_pytorch(program: Callable[[Any], Log]) -> None:
+    torch = pytest.importorskip("torch")
+    importlib.import_module("torch.func")
+    assert program(ours) == program(torch)
+
+
+def test_schemas_and_checks() -> None:
+    found = schemas(ours)
+    assert found[0].startswith("(Tensor x, Tensor? y, Tensor[] many, SymInt[]? sizes=None, *, float scale=1.5")
+    assert "Dtypes torch.float32 and torch.float64" not in (log := checks(ours))[0] and "mismatched" in log[0]
+
+
+def test_operators_by_name() -> None:
+    assert operators(ours)[0] == "[2.0, 4.0]" and kernels(ours)[2] == "[3.0, 3.0]"
+    with pytest.raises(AttributeError):
+        _ = ours.ops.nothing_of_this_name
+    with pytest.raises(AttributeError, match="'_OpNamespace' 'mine' object has no attribute 'nothing'"):
+        _ = ops.namespace("mine").nothing
+
+
+def test_samples_of_lists() -> None:
+    op = ours.library.CustomOpDef("samples::f", "(Tensor[] many, float by) -> Tensor[]", lambda many, by: [])
+    op.register_kernel(None, lambda many, by: [x.detach().clone() * by for x in many])
+    found = ours.func.vmap(op, in_dims=([0, None], None))([ours.ones(2, 3), ours.ones(3)], 2.0)
+    assert [x.shape for x in found] == [(2, 3), (2, 3)] and found[1].tolist() == [[2.0] * 3] * 2
+
+
+def test_kernels_by_device() -> None:
+    op = ours.library.CustomOpDef("devices::f", "(Tensor x) -> Tensor")
+    op.register_kernel(["cpu", "cuda"], lambda x: x + 1)
+    with pytest.raises(RuntimeError, match=r"There was no fake impl registered for <CustomOpDef\(devices::f\)>"):
+        op.faked((ours.ones(1),), {})
+    with ours.cuda.simulate():
+        assert op(ours.ones(2, device="cuda")).tolist() == [2, 2]
+    assert ours.library.wrap_triton(abs) is abs and op.default is op and repr(op) == "<CustomOpDef(devices::f)>"

@@ -1,0 +1,181 @@
+"""Hooks on what nodes save for the backward pass: it is packed when a node is made, and unpacked when it is read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import ArgumentError, AutogradError
+from .gradients import OperatorGradient, _reattach
+from .mode import no_grad
+from .tape import Gradient, Node, Slot, record
+from .watched import watch, watched
+from .wrapped import Wrapped
+
+Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+class _State(threading.local):
+    """This thread's hooks, the innermost last, and why there must be none."""
+
+    def __init__(self) -> None:
+        self.pairs: list[Pair | None] = []
+        self.disabled: str | None = None
+
+
+state = _State()
+
+
+def push(pair: Pair | None) -> None:
+    """Let this thread's nodes pack what they save from now on; None lets them save it as it is.
+
+    Raises:
+        AutogradError: hooks are disabled.
+    """
+    if state.disabled is not None and pair is not None:
+        raise AutogradError(state.disabled)
+    state.pairs.append(pair)
+    watch(1)
+
+
+def pop() -> None:
+    """End what the last `push` began."""
+    state.pairs.pop()
+    watch(-1)
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """In a block, let nodes save what they save as it is."""
+    push(None)
+    try:
+        yield
+    finally:
+        pop()
+
+
+class Packed:
+    """A tensor that a node saved, as a hook packed it.
+
+    Attributes:
+        data: what the hook returned.
+        edge: that of the tensor, None if it needs no gradient, or the number of the node's output that it is.
+    """
+
+    _node = None  # it was a tensor, for the names of nodes
+    __slots__ = ("data", "edge", "unpack")
+
+    def __init__(self, value: Any, edge: Any, hooks: Pair) -> None:
+        pack, self.unpack = hooks
+        self.edge, version = edge, value._version
+        with no_grad():
+            self.data = pack(value)
+        if value._version != version:
+            raise AutogradError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
+                "not be modified by in-place operations as this can lead to unexpected side-effects.",
+                remedy="let the hook change a copy: x.clone()",
+            )
+
+    def of(self, node: Node) -> Any:
+        """The tensor again, with its history."""
+        found = self.unpack(self.data)
+        if not hasattr(found, "_needs"):
+            kind = type(found).__name__
+            raise ArgumentError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {kind}"
+            )
+        edge = self.edge
+        if edge is None:
+            return found
+        if edge.__class__ is int:
+            edge = node if node.outputs == 1 else Slot(node, edge)
+        elif edge.__class__ is not Node and edge.__class__ is not Slot:
+            if edge is found:
+                return found
+            edge = record(_Straight(), (edge,))  # a leaf, of which another tensor has the history
+        made = found._without_node()
+        made._node, made._needs = edge, True
+        return made
+
+
+class _Straight(Gradient):
+    name = "AliasBackward0"
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        return (gradient,)
+
+
+class _Unpacking(Wrapped):
+    """The gradient of a node whose saved values have to be unpacked."""
+
+    def run(self, node: Node, gradient: Any) -> Any:
+        """Unpack them, and compute the node's own gradient."""
+        before = node.saved, node.versions
+        node.saved, node.versions = _unpacked(node.saved, node), None
+        try:
+            return self.backward.run(node, gradient)
+        finally:
+            node.saved, node.versions = before
+
+
+def _unpacked(saved: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
+    return tuple(
+        [x.of(node) if x.__class__ is Packed else _unpacked(x, node) if x.__class__ is tuple else x for x in saved]
+    )
+
+
+def _packed(value: Any, node: Node, source: tuple[str, Any], hooks: Pair) -> Any:
+    """A value that a node saved, packed if it is a tensor."""
+    if value.__class__ is tuple:
+        parts = tuple([_packed(each, node, ("input", None), hooks) for each in value])
+        return value if all(x is y for x, y in zip(value, parts)) else parts  # a shape is as it was
+    if source[0] == "output":
+        value = _reattach(value, node, source[1])
+        return Packed(value, source[1] if value._needs else None, hooks)
+    if hasattr(value, "of") and hasattr(value, "index"):  # an output that a function of the user's keeps
+        return Packed(value.of(node), value.index, hooks)
+    if hasattr(value, "_needs"):
+        return Packed(value, value._edge() if value._needs else None, hooks)
+    return value
+
+
+_NAMES = {"x": "self", "y": "other", "out": "result"}  # PyTorch's, in whose order values are packed
+
+
+def pack(node: Node, hooks: Pair, only: int | None = None) -> None:
+    """Replace what a node saved, or one value of it, by what hooks pack it as."""
+    gradient = node.backward
+    while isinstance(gradient, Wrapped):
+        gradient = gradient.backward
+    saved, order = list(node.saved), list(range(len(node.saved)))
+    versions, sources = list(node.versions or (None,) * len(saved)), [("input", None)] * len(saved)
+    if isinstance(gradient, OperatorGradient):
+        sources = list(gradient.capture)
+        order.sort(key=lambda i: _NAMES.get(gradient.labels[i], str(gradient.labels[i])))
+    for i in order:
+        if only not in (None, i):
+            continue
+        value = _packed(saved[i], node, sources[i], hooks)
+        if value is not saved[i]:
+            saved[i], versions[i] = value, None
+    if all(x is y for x, y in zip(saved, node.saved)):
+        return
+    node.saved, node.versions = tuple(saved), tuple(versions)
+    if node.backward.reads and not isinstance(node.backward, _Unpacking):
+        node.backward = _Unpacking(node.backward)
+
+
+def _made(node: Node) -> None:
+    """Pack what a new node saved, by this thread's innermost hooks."""
+    for each in on_nodes:
+        each(node)
+    hooks = state.pairs[-1] if state.pairs else None
+    if hooks is not None and node.saved:
+        pack(node, hooks)
+
+
+on_nodes: list[Callable[[Node], None]] = []
+watched.made = _made

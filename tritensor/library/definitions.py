@@ -1,0 +1,255 @@
+"""Operators of programs: kernels by device, the gradient, and what is told of results without computing them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial, update_wrapper
+from typing import Any
+
+from .. import ops
+from ..autograd.mode import no_grad, recording
+from ..errors import AutogradError, UnsupportedError, require
+from ..functional.views.joining import stack
+from ..memory.lifted import Lifted
+from ..operators.function import Function
+from ..tensors import Tensor, tensors_in
+from ..types import devices
+from .schemas import Schema
+
+
+class CustomOpDef:
+    """An operator of a program: what it computes on each kind of device, its gradient, and its results on meta tensors.
+
+    `custom_op` and `Library.define` make it; it is called like a function, also as `ops.namespace.name`.
+    """
+
+    def __init__(self, name: str, schema: str, fn: Callable[..., Any] | None = None) -> None:
+        namespace, _, short = name.partition("::")
+        require(short, ValueError, "expected a name with its namespace, such as mylib::{}, got {!r}", namespace, name)
+        self._qualname, self._name, self._schema, self._init_fn = name, short, schema, fn
+        self.schema = Schema(name + schema)
+        self.kernels: dict[str | None, Callable[..., Any]] = {}
+        self.fake = self.vmap = self.backward = self.setup = self.through = None
+        self.checked, self._off = fn is not None, set[str]()
+        self._mutated = [each.name for each in self.schema.arguments if each.mutated]
+        if fn is not None:
+            update_wrapper(self, fn)
+        self._function = _recorded(self)
+        setattr(ops.namespace(namespace), short, self)
+
+    fake: Callable[..., Any] | None
+    vmap: Callable[..., Any] | None
+    backward: Callable[..., Any] | None
+    setup: Callable[..., Any] | None
+    through: Callable[..., Any] | None  # computes and records
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    @property
+    def default(self) -> CustomOpDef:
+        """The operator; it has one overload."""
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute it, and record it if an input needs a gradient."""
+        args, kwargs = self.schema.bind(args, kwargs)
+        tensors = list(tensors_in([*args, *kwargs.values()]))
+        through, self.through = self.through, None  # which may call the operator for the rest
+        try:
+            if through is not None:
+                return through(*args, **kwargs)
+        finally:
+            self.through = through
+        needed = recording.enabled and any(x.requires_grad for x in tensors) and (self.checked or self.backward)
+        if not needed and not any(isinstance(x._data, Lifted) for x in tensors):
+            return self.compute(args, kwargs)
+        plan = _Plan(args, kwargs)
+        found = self._function.apply(*plan.flat, plan)
+        return list(found) if self.schema.returns == "Tensor[]" else found
+
+    def compute(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call the kernel of the inputs' device, or on meta tensors the fake.
+
+        Raises:
+            RuntimeError: there is none; a result is an input, or shares its memory.
+        """
+        tensors = list(tensors_in([*args, *kwargs.values()]))
+        places = [x.device for x in tensors] or [x for x in args if isinstance(x, devices.device)] or [devices.cpu]
+        kind = places[0].type
+        if kind == "meta" and "meta" not in self.kernels:
+            return self.faked(args, kwargs)
+        kernel = self._init_fn if kind in self._off else self.kernels.get(kind) or self.kernels.get(None)
+        if kernel is None:
+            words = f"Could not run '{self._qualname}' with arguments from the '{kind.upper()}' backend."
+            have = ", ".join(str(each).upper() for each in self.kernels) or "none"
+            raise UnsupportedError(words, f"it has kernels for these backends: {have}", remedy="register_kernel")
+        given = dict(zip([each.name for each in self.schema.arguments], args)) | kwargs
+        changed = [(x, x._version) for x in tensors_in([given[name] for name in self._mutated])]
+        with no_grad() if self.checked else nullcontext():
+            found = kernel(*args, **kwargs)
+        for x, version in changed:  # the operator is one change
+            counter = x._counter = x._counter or [0]
+            counter[0] = version + 1
+        outputs = list(tensors_in(found if isinstance(found, (tuple, list)) else [found])) if self.checked else []
+        for position, x in enumerate(outputs):
+            if any(_shares(x, other) for other in (*tensors, *outputs[:position])):
+                raise AutogradError(
+                    f"{self._name} (with implementation in {inspect.getmodule(kernel)}): The output of this custom "
+                    "operator (1) must not also be an input to this custom operator and (2) may not alias any inputs "
+                    "to this custom operator or other returns. The most common way to trigger this error is if we have "
+                    "y = custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending "
+                    "output tensor(s) (e.g. return x.clone()) or refactor the custom operator to not return y."
+                )
+        return found
+
+    def faked(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """What the fake says of the results."""
+        if self.fake is None and self.schema.returns == "()":
+            return None
+        if self.fake is None:
+            raise AutogradError(
+                f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing "
+                f"to work. Please use `{self._name}.register_fake` to add an fake impl."
+            )
+        return self.fake(*args, **kwargs)
+
+    def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
+        """Set what it computes on one kind of device, on several, or on all others (None); a decorator without `fn`."""
+        kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
+        return kept(fn, lambda fn: self.kernels.update(dict.fromkeys(kinds, fn)))
+
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """In a block, call the function that made the operator in place of the kernel of a kind of device."""
+        before = set(self._off)
+        self._off = before - {device_type} if enabled else before | {device_type}
+        try:
+            yield
+        finally:
+            self._off = before
+
+    def register_fake(self, fn: Callable[..., Any] | None = None, /) -> Any:
+        """Set what makes results on meta tensors, of shapes and dtypes alone; a decorator without `fn`."""
+        return kept(fn, lambda fn: setattr(self, "fake", fn))
+
+    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """Set what computes all samples of `func.vmap`, `fn(info, in_dims, *args)`; without it they are a loop."""
+        return kept(func, lambda fn: setattr(self, "vmap", fn))
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """Set the gradients of the inputs, `backward(ctx, *grads)`, and what keeps values of a call for it,
+        `setup_context(ctx, inputs, output)`, or `(ctx, inputs, keyword_only_inputs, output)`.
+
+        Raises:
+            RuntimeError: the operator changes its arguments.
+        """
+        if self._mutated:
+            raise AutogradError(
+                f"Cannot register autograd formula for non-functional operator {self} with schema {self.schema}. "
+                "Please create a functional operator and register an autograd formula for that."
+            )
+        self.backward, self.setup = backward, setup_context
+
+
+def kept(fn: Callable[..., Any] | None, keep: Callable[[Any], Any]) -> Any:
+    """The function, of which something is kept; a decorator without it."""
+
+    def decorated(fn: Callable[..., Any]) -> Any:
+        keep(fn)
+        return fn
+
+    return decorated if fn is None else decorated(fn)
+
+
+def _shares(x: Tensor, y: Tensor) -> bool:
+    """True if two tensors are one, or on one storage."""
+    return x is y or bool(x.numel() and y.numel() and x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())
+
+
+class _Plan:
+    """The arguments of a call as one list, in which the tensors of lists stand themselves."""
+
+    def __init__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.kwargs, self.flat = kwargs, list[Any]()
+        self.counts: list[int | None] = []  # of each argument that is a list of tensors
+        for each in args:
+            spread = isinstance(each, (list, tuple)) and any(isinstance(x, Tensor) for x in each)
+            self.counts.append(len(each) if spread else None)
+            self.flat += each if spread else [each]
+
+    def nested(self, flat: Iterable[Any]) -> tuple[Any, ...]:
+        """Values for the arguments, from one list of them."""
+        left = iter(flat)
+        return tuple([next(left) if count is None else [next(left) for _ in range(count)] for count in self.counts])
+
+    def flattened(self, values: Sequence[Any]) -> list[Any]:
+        """One list, from values for the arguments."""
+        found: list[Any] = []
+        for value, count in zip(values, self.counts, strict=True):
+            found += [value] if count is None else [None] * count if value is None else value
+        return found
+
+
+def _recorded(operator: CustomOpDef) -> type[Function]:
+    """The function that a call is when it is recorded, or made for samples; its last argument is a `_Plan`."""
+
+    def told(ctx: Any, call: Callable[[], Any]) -> Any:
+        """Call a function of the program's, for which `needs_input_grad` is by argument."""
+        before, ctx.needs_input_grad = ctx.needs_input_grad, ctx.plan.nested(ctx.needs_input_grad[:-1])
+        try:
+            return call()
+        finally:
+            ctx.needs_input_grad = before
+
+    class Recorded(Function):
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Any:
+            *flat, ctx.plan = args
+            named = {"inputs": ctx.plan.nested(flat)}
+            found = operator.compute(named["inputs"], ctx.plan.kwargs)
+            if any(each.kwarg_only for each in operator.schema.arguments):
+                named["keyword_only_inputs"] = ctx.plan.kwargs
+            if operator.setup is not None:
+                told(ctx, partial(operator.setup, ctx=ctx, **named, output=found))
+            return tuple(found) if isinstance(found, list) else found
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            if operator.backward is None:
+                words = f"Trying to backward through {operator._qualname.replace('::', '.')}.default but no autograd"
+                raise AutogradError(f"{words} formula was registered. Please use register_autograd to add one.")
+            gradients = (list(grads),) if operator.schema.returns == "Tensor[]" else grads
+            found = told(ctx, partial(operator.backward, ctx, *gradients))
+            return (*ctx.plan.flattened(found if isinstance(found, tuple) else (found,)), None)
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+            *flat, plan = args
+            if operator.vmap is not None:
+                return operator.vmap(info, plan.nested(in_dims), *plan.nested(flat), **plan.kwargs)
+            rows = []
+            for i in range(info.batch_size):
+                sample = [x if dim is None else x.select(dim, i) for x, dim in zip(flat, in_dims)]
+                rows.append(operator(*plan.nested(sample), **plan.kwargs))
+            if isinstance(rows[0], (tuple, list)):
+                return tuple([stack(each) for each in zip(*rows, strict=True)]), 0
+            return stack(rows), 0
+
+    Recorded.__name__ = f"GeneratedBackwardFor_{operator._qualname.replace('::', '_')}_default"
+    return Recorded
+
+
+def found_by(op: CustomOpDef | str) -> CustomOpDef:
+    """An operator, by itself or by its name."""
+    if isinstance(op, CustomOpDef):
+        return op
+    namespace, _, name = op.partition("::")
+    found = getattr(ops.namespace(namespace), name.partition(".")[0], None)
+    if not isinstance(found, CustomOpDef):
+        raise AutogradError(f"operator {op} does not exist", remedy="define it first: library.define, or custom_op")
+    return found

@@ -1,0 +1,321 @@
+"""Times of statements, with their spread, and tables that compare them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import textwrap
+import timeit
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import cuda
+from ..errors import require
+from ..host.threads import get_num_threads, set_num_threads
+
+__all__ = ["Compare", "Measurement", "TaskSpec", "Timer", "select_unit", "timer", "trim_sigfig"]
+
+Callback = Callable[[int, float], object] | None
+_UNITS = {-3: "ns", -2: "us", -1: "ms"}
+_SCALES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
+
+
+def timer() -> float:
+    """The time in seconds, when devices have done what they were given."""
+    if cuda.is_available():
+        cuda.synchronize()
+    return timeit.default_timer()
+
+
+def select_unit(t: float) -> tuple[str, float]:
+    """The unit in which a time is a number from 1 to 1000, and the unit's seconds."""
+    unit = _UNITS.get(int(math.log10(t) // 3), "s")
+    return unit, _SCALES[unit]
+
+
+def trim_sigfig(x: float, n: int) -> float:
+    """A number rounded to so many digits."""
+    scale = 10.0 ** (math.ceil(math.log10(abs(x))) - n)
+    return round(round(x / scale) * scale, 12)
+
+
+@dataclasses.dataclass(repr=False, frozen=True)
+class TaskSpec:
+    """What a `Timer` runs."""
+
+    stmt: str
+    setup: str
+    global_setup: str = ""
+    label: str | None = None
+    sub_label: str | None = None
+    description: str | None = None
+    env: str | None = None
+    num_threads: int = 1
+
+    @property
+    def title(self) -> str:
+        """The label, or the statement."""
+        more = f": {self.sub_label}" if self.sub_label else ""
+        if self.label is not None or "\n" not in self.stmt:
+            return f"{self.stmt if self.label is None else self.label}{more}"
+        return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n{textwrap.indent(self.stmt, '  ')}"
+
+    def summarize(self) -> str:
+        """Title, description and setup."""
+        setup = "" if self.setup in ("pass", "") else f"setup: {self.setup}"
+        setup = f"setup:\n{textwrap.indent(self.setup, '  ')}" if setup and "\n" in self.setup else setup
+        parts = [self.title, self.description or "", setup]
+        return "\n".join(f"{each}\n" if "\n" in each else each for each in parts if each)
+
+
+@dataclasses.dataclass(repr=False)
+class Measurement:
+    """The times of a statement: `raw_times` of `number_per_run` runs each."""
+
+    number_per_run: int
+    raw_times: list[float]
+    task_spec: TaskSpec
+    metadata: dict[Any, Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in TaskSpec.__dataclass_fields__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.task_spec, name)
+
+    @property
+    def times(self) -> list[float]:
+        """Seconds of one run, by measurement."""
+        return [each / self.number_per_run for each in self.raw_times]
+
+    def _quantile(self, q: float) -> float:
+        return float(np.quantile(np.array(self.times), q))
+
+    median = property(lambda self: self._quantile(0.5), doc="Seconds of one run.")
+    mean = property(lambda self: float(np.mean(self.times)), doc="Seconds of one run.")
+    iqr = property(lambda self: self._quantile(0.75) - self._quantile(0.25), doc="The range of the middle half.")
+    has_warnings = property(lambda self: not self.meets_confidence(), doc="True if they differ much.")
+    title = property(lambda self: self.task_spec.title, doc="The label, or the statement.")
+    as_row_name = property(lambda self: self.sub_label or self.stmt or "[Unknown]", doc="Its name in tables.")
+
+    @property
+    def significant_figures(self) -> int:
+        """How many digits of the median mean something, about."""
+        times = sorted(self.times)
+        middle = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
+        confidence = max(1.645 * float(np.std(middle)) / math.sqrt(len(middle)), 25e-9)
+        return min(max(math.floor(math.log10(self.median / confidence)), 1), 4)
+
+    def meets_confidence(self, threshold: float = 0.1) -> bool:
+        """True if the interquartile range is under this part of the median."""
+        return self.iqr / self.median < threshold
+
+    def __repr__(self) -> str:
+        count, threads = len(self.raw_times), self.task_spec.num_threads
+        unit, scale = select_unit(self.median)
+        low, middle, high = (self._quantile(q) / scale for q in (0.25, 0.5, 0.75))
+        lines = [object.__repr__(self), self.task_spec.summarize()]
+        lines.append(f"  {'Median: ' if count > 1 else ''}{middle:.2f} {unit}")
+        if count >= 4:
+            lines.append(f"  IQR:    {high - low:.2f} {unit} ({low:.2f} to {high:.2f})")
+        runs = f"{self.number_per_run} runs {'per measurement,' if count > 1 else ','}"
+        lines.append(f"  {count} measurement{'s'[: count > 1]}, {runs} {threads} thread{'s'[: threads > 1]}")
+        if self.has_warnings:
+            gross, why = not self.meets_confidence(0.25), "This could indicate system fluctuation."
+            why = "This suggests significant environmental influence." if gross else why
+            share = f"{self.iqr / self.median * 100:.1f}% of the median measurement."
+            lines.append(f"  WARNING: Interquartile range is {share}\n           {why}")
+        return "\n".join(lines)
+
+    @staticmethod
+    def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
+        """One measurement for all of each task."""
+        found: dict[TaskSpec, list[float]] = {}
+        for each in measurements:
+            found.setdefault(each.task_spec, []).extend(each.times)
+        return [Measurement(1, times, task) for task, times in found.items()]
+
+
+class Timer:
+    """Measures a statement's time: with warm-up, on so many threads, waiting for devices.
+
+    >>> from tritensor.utils.benchmark import Timer
+    >>> found = Timer("x + x", globals={"x": 1.0}, label="sum").timeit(100)
+    >>> found.number_per_run, found.title
+    (100, 'sum')
+
+    Args:
+        stmt, setup, globals: the statement, what runs once before it, and its names; `torch` is this package.
+        timer: the function that tells the time.
+        label, sub_label, description, env: names of rows, columns and tables, for `Compare`.
+        num_threads: of operators on the CPU.
+
+    Raises:
+        ValueError: the statement is no text, or in another language.
+    """
+
+    def __init__(
+        self,
+        stmt: str = "pass",
+        setup: str = "pass",
+        global_setup: str = "",
+        timer: Callable[[], float] = timer,
+        globals: dict[str, Any] | None = None,
+        label: str | None = None,
+        sub_label: str | None = None,
+        description: str | None = None,
+        env: str | None = None,
+        num_threads: int = 1,
+        language: str = "py",
+    ) -> None:
+        require(isinstance(stmt, str), ValueError, "Currently only a `str` stmt is supported.")
+        require(language in ("py", "python"), ValueError, "Invalid language `{}`.", language)
+        words = "global_setup is C++ only, got `{}`. Most likely this code can simply be moved to `setup`."
+        require(not global_setup, ValueError, words, global_setup)
+        stmt, setup = (textwrap.dedent(text).removeprefix("\n").rstrip() for text in (stmt, setup))
+        names = {"torch": __import__(__name__.partition(".")[0]), **(globals or {})}
+        self._timer = timeit.Timer(stmt, setup, timer, names)
+        self._task_spec = TaskSpec(stmt, setup, "", label, sub_label, description, env, num_threads)
+
+    def _timeit(self, number: int) -> float:
+        return max(self._timer.timeit(number), 1e-9)
+
+    def _on_threads(self, run: Callable[[], tuple[int, list[float]]]) -> Measurement:
+        before = get_num_threads()
+        set_num_threads(self._task_spec.num_threads)
+        try:
+            return Measurement(*run(), self._task_spec)
+        finally:
+            set_num_threads(before)
+
+    def timeit(self, number: int = 1000000) -> Measurement:
+        """Measure so many runs once."""
+        return self._on_threads(lambda: (number, [self._timeit(max(number // 100, 2)), self._timeit(number)][1:]))
+
+    def _repeated(
+        self, block: float, least: float, most: float, enough: Callable[[Measurement], bool], callback: Callback
+    ) -> Measurement:
+        """Measure blocks of runs until they took a time and are enough, in blocks to which the timer is nothing."""
+
+        def run() -> tuple[int, list[float]]:
+            overhead, number = float(np.median([self._timeit(0) for _ in range(5)])), 1
+            while True:
+                taken = self._timeit(number)
+                if taken > block or (overhead / taken <= 1e-4 and taken >= block / 1000):
+                    break
+                number *= 10
+            times: list[float] = []
+            while sum(times) < least or not enough(Measurement(number, times, self._task_spec)):
+                times.append(self._timeit(number))
+                if callback is not None:
+                    callback(number, times[-1])
+                if sum(times) > most:
+                    break
+            return number, times
+
+        return self._on_threads(run)
+
+    def blocked_autorange(self, callback: Callback = None, min_run_time: float = 0.2) -> Measurement:
+        """Measure blocks of runs until they took so many seconds."""
+        return self._repeated(min_run_time, min_run_time, math.inf, lambda found: True, callback)
+
+    def adaptive_autorange(
+        self,
+        threshold: float = 0.1,
+        *,
+        min_run_time: float = 0.01,
+        max_run_time: float = 10.0,
+        callback: Callback = None,
+    ) -> Measurement:
+        """Measure blocks of runs until their interquartile range is under this part of the median."""
+
+        def enough(found: Measurement) -> bool:
+            return len(found.raw_times) > 3 and found.meets_confidence(threshold)
+
+        return self._repeated(0.05, min_run_time, max_run_time, enough, callback)
+
+
+class Compare:
+    """Tables of measurements: one for each label, with a row for each `sub_label`, and a column a `description`."""
+
+    def __init__(self, results: Sequence[Measurement]) -> None:
+        self._results: list[Measurement] = []
+        self.extend_results(results)
+        self._trim = self._warn = False
+
+    def extend_results(self, results: Iterable[Measurement]) -> None:
+        """Add measurements."""
+        for each in results:
+            words = "Expected an instance of `Measurement`, got {} instead."
+            require(isinstance(each, Measurement), ValueError, words, type(each))
+            self._results.append(each)
+
+    def trim_significant_figures(self) -> None:
+        """Show no more digits than mean something."""
+        self._trim = True
+
+    def colorize(self, rowwise: bool = False) -> None:
+        """Accepted: tables have no colours."""
+
+    def highlight_warnings(self) -> None:
+        """Show by how much measurements differ."""
+        self._warn = True
+
+    def print(self) -> None:
+        """Print the tables."""
+        print(self)
+
+    def __str__(self) -> str:
+        labels: dict[str | None, list[Measurement]] = {}
+        for each in Measurement.merge(self._results):
+            labels.setdefault(each.task_spec.label, []).append(each)
+        return "\n".join(self._table(label or "", found) for label, found in labels.items())
+
+    def _table(self, label: str, results: list[Measurement]) -> str:
+        unit, scale = select_unit(min(each.median for each in results))
+        tasks = [each.task_spec for each in results]
+        rows = list(dict.fromkeys((t.num_threads, t.env, m.as_row_name) for t, m in zip(tasks, results)))
+        rows.sort(key=lambda row: (row[0], row[1] or ""))
+        columns = list(dict.fromkeys(t.description or "" for t in tasks))
+        cells = {((t.num_threads, t.env, m.as_row_name), t.description or ""): m for t, m in zip(tasks, results)}
+        environments = {t.env for t in tasks}
+        texts = [["", *columns]]
+        for place, row in enumerate(rows):
+            shown = len(environments) > 1 and (place == 0 or row[:2] != rows[place - 1][:2])
+            room = max(len(str(each)) for each in environments) + 4 if len(environments) > 1 else 4
+            texts.append([f"  {(f'({row[1]})' if shown else '').ljust(room)}{row[2]}"])
+        for column in columns:
+            found = [cells.get((row, column)) for row in rows]
+            for text, number in zip(texts[1:], self._numbers(found, scale), strict=True):
+                text.append(number)
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        lines = ["  |  ".join(text.center(width) for text, width in zip(texts[0], widths))]
+        whole = len(lines[0])
+        for place, (row, text) in enumerate(zip(rows, texts[1:], strict=True)):
+            if place == 0 or rows[place - 1][0] != row[0]:
+                lines.append(f"{row[0]} threads: ".ljust(whole, "-"))
+            parts = [number.center(width) for number, width in zip(text[1:], widths[1:])]
+            lines.append("  |  ".join([text[0].ljust(widths[0]), *parts]))
+        spread = "(! XX%) Measurement has high variance, where XX is the IQR / median * 100.\n"
+        noted = spread if self._warn and any(each.has_warnings for each in results) else ""
+        title = f"[{f' {label} '.center(whole - 2, '-')}]"
+        return "\n".join([title, *lines, "", f"Times are in {_WORDS[unit]} ({unit}).", noted])
+
+    def _numbers(self, found: list[Measurement | None], scale: float) -> list[str]:
+        """The medians of a column, aligned."""
+        there = [each for each in found if each is not None]
+        digits = {id(each): math.ceil(math.log10(each.median / scale)) for each in there}
+        decimals = min(max(each.significant_figures - digits[id(each)], 0) for each in there) if self._trim else 1
+        length = max(digits.values()) + decimals + (decimals > 0)
+        room = 7 if self._warn and any(each.has_warnings for each in there) else 0
+        texts = []
+        for each in found:
+            value = 1.0 if each is None else each.median / scale
+            value = trim_sigfig(value, 1 if each is None else each.significant_figures) if self._trim else value
+            share = each.iqr / each.median * 100 if each is not None and each.has_warnings else 0
+            spread = f" (! {share:.0f}%)" if room and share else ""
+            text = f"{value:>{length}.{decimals}f}{spread:>{room}}"
+            texts.append(" " * len(text) if each is None else text)
+        return texts
