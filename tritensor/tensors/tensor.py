@@ -244,10 +244,12 @@ class Tensor(HostAccess, History):
         return format(self.item(), spec) if number else object.__format__(self, spec)
 
     def __repr__(self) -> str:
+        from ..ground.overriding import unasked
         from .printing import format_tensor
 
         kind = type(self)
-        return format_tensor(self, "tensor(" if kind.__module__.startswith(Tensor.__module__) else f"{kind.__name__}(")
+        plain = kind is Tensor or kind.__torch_function__ is unasked
+        return format_tensor(self, "tensor(" if plain else f"{kind.__name__}(")
 
     def _repr_html_(self) -> str:
         from .notebook import tensor_html
