@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, Self
 
 from .ground import index, overriding, public
-from .ground.overriding import here, known, owns
+from .ground.overriding import Args, Function, Named, here, known, owns
 from .tensors import Tensor
 
 __all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "get_ignored_functions", "get_overridable_functions"]
@@ -35,7 +35,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that calls each function."""
 
     def __torch_function__(
-        self, func: Any, types: Iterable[type], args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
+        self, func: Function, types: Iterable[type], args: Args = (), kwargs: Named | None = None
     ) -> Any:
         return func(*args, **(kwargs or {}))
 
@@ -53,7 +53,9 @@ def has_torch_function_variadic(*args: object) -> bool:
 has_torch_function_unary = has_torch_function_variadic
 
 
-def handle_torch_function(public_api: Any, relevant_args: Iterable[object], *args: object, **kwargs: object) -> Any:
+def handle_torch_function(
+    public_api: Function, relevant_args: Iterable[object], *args: object, **kwargs: object
+) -> Any:
     """What the innermost mode or one of the arguments returns in place of a function of one's own.
 
     Raises:
@@ -65,10 +67,10 @@ def handle_torch_function(public_api: Any, relevant_args: Iterable[object], *arg
     return overriding.ask(public_api, name, asked, args, kwargs, words)
 
 
-def wrap_torch_function(dispatcher: Callable[..., Iterable[object]]) -> Callable[[Callable[..., Any]], Any]:
+def wrap_torch_function(dispatcher: Callable[..., Iterable[object]]) -> Callable[[Function], Function]:
     """A decorator that lets a function be overridden; `dispatcher` gives its arguments that are to be asked."""
 
-    def inner(func: Callable[..., Any]) -> Callable[..., Any]:
+    def inner(func: Function) -> Function:
         @functools.wraps(func)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             relevant = tuple(dispatcher(*args, **kwargs))
@@ -85,12 +87,12 @@ def is_tensor_like(inp: object) -> bool:
     return hasattr(inp, "__torch_function__")
 
 
-def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+def is_tensor_method_or_property(func: Function) -> bool:
     """True for a method of Tensor, and for what gets or sets a property of it."""
     return (resolve_name(func) or "").startswith("torch.Tensor.")
 
 
-def resolve_name(f: Callable[..., Any]) -> str | None:
+def resolve_name(f: Function) -> str | None:
     """The name of a function that `__torch_function__` gets: "torch.Tensor.add"; None of another function."""
     overriding.install()
     return known.get(f)

@@ -35,6 +35,7 @@ MODULES = {
     "autograd.graph": "Graphs of gradients",
     "autograd.anomaly_mode": "Where gradients become NaN",
     "func": "Transformations of functions",
+    "overrides": "Functions that classes and modes override",
     "library": "Operators of your own",
     "profiler": "What takes the time",
     "amp": "Mixed precision",

@@ -90,6 +90,7 @@ CALLS: dict[str, str] = {
     "dsplit": "volume[0], 2",
     "embedding": "x, classes - classes",
     "empty_permuted": "(2, 3), (1, 0)",
+    "Tensor.as_subclass": "torch.Tensor",
     "Tensor.to_device": '"cpu"',
     "equal": "x, x",
     "from_numpy": "np.arange(3.0)",

@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 _ROOT = __name__.partition(".")[0]
@@ -113,7 +114,7 @@ def namespace(module: str, names: Names) -> tuple[Callable[[str], Any], Callable
     return getattribute, names.listed
 
 
-def _is_overridden(frame: Any) -> bool:
+def _is_overridden(frame: FrameType) -> bool:
     """True if who looks a function up has a class with `__torch_function__` that is no tensor."""
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_ROOT):
         frame = frame.f_back

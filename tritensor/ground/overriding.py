@@ -8,7 +8,7 @@ it before, or has it as a key, calls the new code, and that is what `__torch_fun
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, cast
@@ -18,6 +18,7 @@ from . import index, public
 
 Args = tuple[object, ...]
 Named = dict[str, Any]
+Function = Callable[..., Any]
 
 
 class _Thread(threading.local):
@@ -93,15 +94,17 @@ def overloaded(values: Iterable[object]) -> list[Any]:
     return found
 
 
-def by_default(tensor: Any, cls: Any, func: Any, kinds: Iterable[type], args: Args, named: Named | None) -> Any:
+def by_default(
+    tensor: type[Any], cls: type[Any], func: Function, kinds: Iterable[type], args: Args, named: Named | None
+) -> Any:
     """The result of a function for arguments taken for plain tensors, as the subclass of Tensor, `tensor`."""
     if not all(issubclass(cls, kind) for kind in kinds):
         return NotImplemented
 
-    def converted(result: Any) -> Any:
+    def converted(result: object) -> object:
         if isinstance(result, tuple | list):
-            parts = map(converted, result)
-            return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+            kind, parts = cast(Any, type(result)), map(converted, result)
+            return kind(*parts) if hasattr(result, "_fields") else kind(parts)
         return result.as_subclass(cls) if isinstance(result, tensor) and not isinstance(result, cls) else result
 
     with Off():
@@ -124,7 +127,7 @@ class Off:
 class _Unasked:
     """What a class has for `__torch_function__` whose tensors are plain tensors to functions."""
 
-    def __call__(self, func: Any, types: Iterable[type], args: Args = (), kwargs: Named | None = None) -> Any:
+    def __call__(self, func: Function, types: Iterable[type], args: Args = (), kwargs: Named | None = None) -> Any:
         with Off():
             return func(*args, **(kwargs or {}))
 
@@ -201,7 +204,7 @@ _PREFIXES = {"member": "torch.Tensor", "public": "torch", "functional": "torch.n
 _PREFIXES |= {"special": "torch.special", "fft": "torch.fft"}
 
 
-def _declared(kind: str, name: str, value: Any, owner: Any = None) -> None:
+def _declared(kind: str, name: str, value: object, owner: type | None = None) -> None:
     """Let what was declared ask first: a function of a namespace, or a member of Tensor."""
     full = f"{_PREFIXES.get(kind)}.{name}"
     if isinstance(value, property):
@@ -221,9 +224,9 @@ def _declared(kind: str, name: str, value: Any, owner: Any = None) -> None:
         value.__name__ = name
 
 
-def defined(kind: Any) -> None:
+def defined(kind: type) -> None:
     """Take note of a subclass of Tensor, of which there is a tensor now."""
-    if kind.__torch_function__ is not unasked:
+    if cast(Any, kind).__torch_function__ is not unasked:
         install()
     else:
         _exempt.add(kind)

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from . import index
 from .index import Names, members_of, note
@@ -40,11 +40,12 @@ def tensor_class() -> Any:
     return _tensor[0]
 
 
-def copied(function: Any) -> Any:
+def copied(function: FunctionType) -> FunctionType:
     """A function of the same code, defaults, variables and attributes."""
     code, scope, cells = function.__code__, function.__globals__, function.__closure__
-    made: Any = update_wrapper(FunctionType(code, scope, function.__name__, function.__defaults__, cells), function)
-    made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, dict(function.__dict__)
+    made = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
+    update_wrapper(made, function).__dict__ = dict(function.__dict__)
+    made.__kwdefaults__ = function.__kwdefaults__
     return made
 
 
@@ -111,8 +112,9 @@ def public(
             if out is None and guard and (_takes_a_tensor(declared) or _makes_a_tensor(declared)):
                 shown = _guards[0](value, name, "tritensor.functional" if functional else "tritensor")
             publish(name, shown, package=package, functional=functional)
-            if method:  # another object, as in PyTorch: `__torch_function__` tells them apart
-                _member(name, copied(value) if shown is value else value)
+            if method:  # as in PyTorch it is another object, which `__torch_function__` tells from the function
+                same = shown is value and isinstance(value, FunctionType)
+                _member(name, copied(cast(FunctionType, value)) if same else value)
             if in_place is not None:
                 _member(f"{name}_", in_place(value), in_place_function)
         return function

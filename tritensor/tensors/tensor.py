@@ -8,7 +8,7 @@ Operators and functions become methods where they are declared (`ground/public.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -57,7 +57,11 @@ class Tensor(HostAccess, History):
 
     @classmethod
     def __torch_function__(
-        cls, func: Any, types: Any, args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
+        cls,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """What a function called with the subclass returns: its result for plain tensors, as the subclass.
 
@@ -240,10 +244,12 @@ class Tensor(HostAccess, History):
         return format(self.item(), spec) if number else object.__format__(self, spec)
 
     def __repr__(self) -> str:
+        from ..ground.overriding import unasked
         from .printing import format_tensor
 
         kind = type(self)
-        return format_tensor(self, "tensor(" if kind.__module__.startswith(Tensor.__module__) else f"{kind.__name__}(")
+        plain = kind is Tensor or kind.__torch_function__ is unasked
+        return format_tensor(self, "tensor(" if plain else f"{kind.__name__}(")
 
     def _repr_html_(self) -> str:
         from .notebook import tensor_html

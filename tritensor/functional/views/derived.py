@@ -47,6 +47,11 @@ def _alias(input: Tensor) -> Tensor:
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     """The same memory and history as a tensor of a subclass of Tensor, whose `__init__` is not called.
 
+    >>> import tritensor as torch
+    >>> class Kept(torch.Tensor): pass
+    >>> torch.tensor([1.0, 2.0]).as_subclass(Kept) * 2
+    Kept([2., 4.])
+
     Raises:
         ArgumentError: the class is no subclass of Tensor.
     """
