@@ -191,11 +191,7 @@ class Ruled(Declared):
         # parameters of a group mostly have the same counts, and then share a step
         shared: dict[Any, tuple[Step, list[float]]] = {}
         launches: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
-        params = [param for param in group["params"] if param._grad is not None]
-        if Sparse.used:
-            for param in [param for param in params if param._grad._data.__class__ is Sparse]:
-                self._step_sparse(param, param._grad, group)
-                params.remove(param)
+        params = self._with_dense_gradients(group)
         at_once = lr is not None and not (capturable or recorded)
         if at_once and self._step_at_once(position, rule, params, lr, options):  # type: ignore[arg-type]
             return
@@ -227,6 +223,16 @@ class Ruled(Declared):
                 self._launch_counted(position, rule, rate, key, options, members)
                 continue
             self._launch_shared((position, number), rule, members, *shared[key])
+
+    def _with_dense_gradients(self, group: dict[str, Any]) -> list[Tensor]:
+        """The parameters of a group that have a dense gradient, after a step of those that have a sparse one."""
+        params = [param for param in group["params"] if param._grad is not None]
+        if Sparse.used:
+            for param in params:
+                if param._grad._data.__class__ is Sparse:
+                    self._step_sparse(param, param._grad, group)
+            params = [param for param in params if param._grad._data.__class__ is not Sparse]
+        return params
 
     def _step_sparse(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         """Change a parameter by its sparse gradient.

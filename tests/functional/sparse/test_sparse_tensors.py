@@ -63,6 +63,7 @@ def check_arithmetic(device: str) -> None:
         (x**2, whole**2),
         (x @ y, whole @ other),
         (x.sum(0), whole.sum(0)),
+        (torch.sparse.sum(x, 0, dtype=torch.float64), whole.sum(0, dtype=torch.float64)),
         (torch.sparse.sum(x.t(), 1), whole.sum(0)),
     ):
         assert made.is_sparse and made.to_dense().tolist() == expected.tolist()

@@ -179,7 +179,7 @@ def _sum(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     kept = [dim for dim in range(sparse) if dim not in dims]
     along = tuple([dim - sparse + 1 for dim in dims if dim >= sparse]) + ((0,) if not kept else ())
     indices, values = parts(x)
-    values = operator(values, **{**metadata, "dim": along}) if along else values
+    values = operator(values, **{**metadata, "dim": along}) if along else values.to(metadata["dtype"])
     shape = [size for dim, size in enumerate(x.shape) if dim not in dims]
     return made(indices[kept], values, shape, False, "SumBackward0").coalesce() if kept else values
 
@@ -239,10 +239,10 @@ def write(x: Tensor, result: Tensor) -> None:
     """Give a tensor the elements of a result, of which one or both are sparse."""
     if not is_sparse(x):
         x.copy_(result.detach().to_dense())
-    elif not is_sparse(result):
-        words = "copy_() between dense and sparse Tensors is not implemented! Found self type = "
-        raise DtypeError(f"{words}{x.type()} and src type = {result.type()}")
-    x._data = result._data if is_sparse(x) else x._data
+        return
+    words = "copy_() between dense and sparse Tensors is not implemented! Found self type = {} and src type = {}"
+    require(is_sparse(result), DtypeError, words, x.type(), result.type())
+    x._data = result._data
 
 
 def without_values(x: Tensor) -> Tensor:
