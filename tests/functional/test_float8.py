@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor import settings
 from tritensor.errors import ArgumentError, DtypeError, UnsupportedError
 from tritensor.types import dtypes
 
@@ -110,6 +111,18 @@ def test_elements_move_as_bytes_do(call: Callable[[Any, Any], Any], device: torc
     for name in NAMES:
         moved, plain = call(codes(name, device), at), call(torch.tensor(CODES, device=device), at)
         assert moved.dtype is getattr(torch, name) and bits(moved) == bits(plain)
+
+
+def test_checked_mode_compares_what_moves(device: torch.device) -> None:
+    with settings.check(True):
+        x = codes("float8_e5m2", device)
+        assert bits(torch.cat([x, x.clone()])) == 2 * CODES.tolist()
+        with pytest.raises(UnsupportedError):
+            x + x
+        halves = x[:0x40].reshape(8, 8)
+        assert (
+            torch._scaled_mm(halves, halves.T, *[torch.ones((), device=device)] * 2, out_dtype=torch.float32).ndim == 2
+        )
 
 
 def test_what_is_computed_in_float32(device: torch.device) -> None:

@@ -10,6 +10,7 @@ from ..tensors import Tensor
 from ..types import dtypes
 
 FLOAT8, _ARRAYS = dtypes.FLOAT8, frozenset(kind.numpy for kind in dtypes.FLOAT8)
+ODD = FLOAT8 | {dtypes.bool_}  # what calls that are not asked for a dtype compute in where an operand is of float8
 # PyTorch's names of kernels in its messages, where they are not made of the operator's
 _NAMES = (
     "add=add_stub sub=add_stub mul=mul_cpu_reduced_float pow=pow clamp=clamp_scalar_cpu mean=sum_cpu exp=exp_vml_cpu "

@@ -43,7 +43,7 @@ from ..runtime.trace import traced
 from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 from .autocasting import POLICIES, cast
-from .float8 import FLOAT8, computes_float8, refuse_float8, takes_float8, through_float32
+from .float8 import FLOAT8, ODD, computes_float8, refuse_float8, takes_float8, through_float32
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 
 __all__ = ["ANY", "COMPARISON", "FLOAT", "INTEGRAL", "NUMERIC", "ORDER", "REAL", "REAL_FLOAT", "Number", "Operator"]
@@ -299,7 +299,7 @@ class Operator:
         if key is None and any(isinstance(x, Tensor) and isinstance(x._data, Lifted) for x in inputs):
             return lifted_call(self, inputs, metadata)
         call = self.prepared(inputs, metadata)
-        if computes_float8(call):
+        if (call.compute in ODD or call.metadata.get("dtype")) and computes_float8(call):
             return through_float32(call)
         if key is None or watch or key in self.replays or call.device is devices.meta:
             arrays = self.execute(call)

@@ -98,6 +98,13 @@ def scaled_mm(
 ) -> Any:
     """Multiplies float8 matrices and their scales, as `torch._scaled_mm`; a `ScalingType` says what scales are of.
 
+    >>> import tritensor as torch
+    >>> from tritensor.nn import functional as F
+    >>> x, one, whole = torch.eye(2).to(torch.float8_e4m3fn), torch.tensor(1.0), F.ScalingType.TensorWise
+    >>> F.scaled_mm(x, x, one, whole, one, whole)
+    tensor([[1., 0.],
+            [0., 1.]], dtype=tritensor.bfloat16)
+
     Raises:
         UnsupportedError: scales of blocks, a swizzle, or a `contraction_dim`. Others as of `torch._scaled_mm`.
     """
