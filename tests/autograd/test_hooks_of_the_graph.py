@@ -78,7 +78,14 @@ def saved_tensors(lib: Any) -> list[Any]:
         thread = threading.Thread(target=lambda: (a * a).sum())
         thread.start()
         thread.join()
+    log += [squares.grad_fn.next_functions[0][0].needs_input_grad, len(inside.grad_fn.next_functions)]
     (squares + inside).backward()
+    for same in (lambda x: x, lambda x: x.detach()):  # a leaf is found again, also behind another tensor
+        leaf = torch.tensor([1.0, 2.0], requires_grad=True)
+        with graph.saved_tensors_hooks(same, lambda x: x):
+            cubes = (leaf * leaf * leaf).sum()
+        (slope,) = torch.autograd.grad(cubes, leaf, create_graph=True)
+        log.append(torch.autograd.grad(slope.sum(), leaf)[0].tolist())
     return [*log, a.grad.tolist()]
 
 
