@@ -8,6 +8,7 @@ python -m tritensor run --simulate-cuda 2 examples/timm_classifier.py --device c
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import timm.loss
 import timm.optim
@@ -23,6 +24,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--pictures", type=int, default=1500, help="to learn from; the others are read in the end")
+    parser.add_argument("--folder", type=Path, help="where the model is saved, with what it computes of one picture")
     options = parser.parse_args()
     torch.manual_seed(0)
 
@@ -60,6 +62,9 @@ def main() -> None:
         scores = average(pictures[read].to(options.device)).cpu()
     (right,) = timm.utils.accuracy(scores, labels[read])
     print(f"{right:.1f} % of {len(scores)} other digits are read, on {options.device}")
+    if options.folder:
+        torch.save(average.module.state_dict(), options.folder / "model.pt")
+        torch.save({"inputs": {"x": pictures[read][:1]}, "outputs": scores[:1]}, options.folder / "computed.pt")
 
 
 if __name__ == "__main__":

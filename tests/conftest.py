@@ -16,11 +16,13 @@ from tritensor.autograd.mode import recording
 from tritensor.drivers import current, selection
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
+from tritensor.ground import index
 from tritensor.host import threads
 from tritensor.pytest_plugin import parse_devices
 from tritensor.runtime import replay
 
 from .needs import HAS_TRITON
+from .overriding import remove
 from .selection import LeftOut, pytest_collect_file, pytest_ignore_collect, pytest_pycollect_makeitem
 from .times import Times
 
@@ -103,6 +105,8 @@ def pytest_unconfigure() -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """Fail a test that leaves behind what decides how later ones run."""
     yield
+    if index.watching:  # a subclass of Tensor, or a mode
+        remove()
     if nextitem is None or nextitem.path != item.path:
         # what a file has imported and compiled: a collection took a second at the end of the run, and captures and
         # allocations that fail begin with one

@@ -127,6 +127,7 @@ _PRIVATE = (
     "_chain",
     "_way",
     "_host_array",
+    "_off_host",
     "_to_host",
     "_version",
     "_refresh",

@@ -56,12 +56,14 @@ _LATER = (
     "optim",
     "overrides",
     "profiler",
+    "quasirandom",
     "random",
     "return_types",
     "serialization",
     "settings",
     "signal",
     "sklearn",
+    "sparse",
     "special",
     "testing",
     "utils",
@@ -82,8 +84,8 @@ _FROM = {
 __all__ = ["__version__", "accelerator", "amp", "array_api", "autograd", "backends", "compile", "compiler", "cpu"]
 __all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "library"]
 __all__ += ["linalg", "load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "ops", "optim"]
-__all__ += ["overrides", "pi", "plot", "profiler", "random", "return_types", "save", "serialization", "settings"]
-__all__ += ["signal", "special", "testing", "utils", "version", "vision", "vmap"]
+__all__ += ["overrides", "pi", "plot", "profiler", "quasirandom", "random", "return_types", "save", "serialization"]
+__all__ += ["settings", "signal", "sparse", "special", "testing", "utils", "version", "vision", "vmap"]
 __all__ = sorted([*__all__, *_PACKAGE.listed()])
 
 

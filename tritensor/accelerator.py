@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
-from . import cuda
+from . import cpu, cuda
 from .cuda import (
     device_count,
     empty_cache,
@@ -18,6 +19,7 @@ from .cuda import (
     set_stream,
 )
 from .errors import DeviceError
+from .ground.public import public
 from .types.devices import device as Device
 
 __all__ = ["current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count"]
@@ -39,6 +41,25 @@ def current_accelerator(check_available: bool = False) -> Device | None:
     >>> device = torch.accelerator.current_accelerator() or torch.device("cpu")
     """
     return Device("cuda") if is_available() else None
+
+
+@public(functional=False)
+def get_device_module(device: Device | str | None = None) -> ModuleType:
+    """The module of a type of device, `tritensor.cuda` or `tritensor.cpu`: that of the accelerator unless one is named.
+
+    >>> import tritensor as torch
+    >>> torch.get_device_module("cpu") is torch.cpu
+    True
+
+    Raises:
+        RuntimeError: there is no module of that type, or `device` is neither a device nor its name.
+    """
+    if device is not None and not isinstance(device, (str, Device)):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    kind = (current_accelerator() or Device("cpu") if device is None else Device(device)).type
+    if kind not in ("cpu", "cuda"):
+        raise DeviceError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.")
+    return cuda if kind == "cuda" else cpu
 
 
 def current_device_index() -> int:

@@ -194,9 +194,11 @@ def mixed_devices(operator: str, tensors: Sequence[tuple[str, Any]]) -> str:
     plain = " and ".join(held[name][1] for name in behind if held[name][0].endswith("attribute"))
     register = f", or register {plain} by register_buffer() or as nn.Parameter: .to() then moves it" if plain else ""
     first, second = list(dict.fromkeys(places.values()))[:2]
+    found = f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!"
+    if "meta" in (first, second):
+        found = f"Tensor on device {second} is not on the expected device {first}!"
     return explain(
-        f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}! (in "
-        f"{operator})",
+        f"{found} (in {operator})",
         *(describe_tensor(tensor, name) for name, tensor in tensors),
         remedy=moves + register,
     )

@@ -14,7 +14,6 @@ from .errors import DtypeError, ShapeError, require
 from .functional.creation.ranges import arange
 from .functional.window.filling import pad
 from .ground.arguments import check_tensor, whole
-from .ground.public import overridable
 from .kernels.hosted.fourier import COMPLEX_OF, fft_c2c, fft_c2r, fft_r2c
 from .operators.autocasting import casting
 from .operators.outputs import MADE, Into, takes_out
@@ -267,6 +266,3 @@ def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of `fftshift`."""
     check_tensor("fft_ifftshift", "input", 1, input)
     return _rolled(input, dim, 1)
-
-
-overridable("fft", globals())

@@ -8,7 +8,6 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,6 @@ import pytest
 import tritensor as ours
 from tritensor.autograd import profiler as core
 from tritensor.autograd.watched import watched
-from tritensor.ground import overriding
-
-
-@pytest.fixture(autouse=True)
-def plain_functions() -> Iterator[None]:
-    """Let functions have their own code again, of which other tests look at calls."""
-    yield
-    overriding.remove()
 
 
 def program(torch: Any, folder: Path) -> list[Any]:

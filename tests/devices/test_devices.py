@@ -183,3 +183,12 @@ def test_threads_that_ask_for_a_device_at_once_get_one_object_each_of_its_own_or
     assert len({id(device) for device in found}) == 1
     assert [devices.cuda(index).index for index in range(4)] == [0, 1, 2, 3]
     assert len(devices._cuda) == 4
+
+
+def test_modules_of_devices() -> None:
+    assert torch.get_device_module("cuda:1") is torch.cuda and torch.get_device_module(torch.device("cpu")) is torch.cpu
+    assert torch.get_device_module() is (torch.cuda if torch.cuda.is_available() else torch.cpu)
+    with pytest.raises(RuntimeError, match="Device 'meta' does not have a corresponding module registered"):
+        torch.get_device_module("meta")
+    with pytest.raises(RuntimeError, match="Invalid value of device '1', expect"):
+        torch.get_device_module(1)  # type: ignore[arg-type]

@@ -226,6 +226,21 @@ def test_gradients_of_gamma_numbers_are_pytorchs() -> None:
 
 
 @pytest.mark.peer
+def test_gradients_of_shares_are_pytorchs() -> None:
+    peer = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    rows = np.repeat([[0.05, 0.3, 1.0], [2.5, 9.0, 40.0], [300.0, 0.5, 20.0]], 50, 0)
+    concentration = torch.from_numpy(rows).requires_grad_()
+    found = d.Dirichlet(concentration).rsample()
+    assert ((found > 0) & (found < 1)).all()
+    weights = np.random.default_rng(0).standard_normal(rows.shape)
+    ours = torch.autograd.grad((found * torch.from_numpy(weights)).sum(), concentration)[0].numpy()
+    shares, given = peer.from_numpy(found.detach().numpy()), peer.from_numpy(rows)
+    theirs = peer.distributions.dirichlet._Dirichlet_backward(shares, given, peer.from_numpy(weights)).numpy()
+    np.testing.assert_allclose(ours, theirs, rtol=5e-3, atol=1e-6)
+
+
+@pytest.mark.peer
 def test_every_parameter_has_pytorchs_name_and_default() -> None:
     peer = pytest.importorskip("torch")
     for name in d.__all__:

@@ -22,8 +22,11 @@ from tritensor.utils import dlpack
 from . import capsules
 from .capsules import Producer, name_of, read
 
-DTYPES = dtypes.ALL
-CODES = {"b": 6, "u": 1, "i": 0, "f": 2, "c": 5, "V": 4}
+DTYPES = dtypes.STORED
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+KINDS = {"b": 6, "u": 1, "i": 0, "f": 2, "c": 5, "V": 4}
+CODES = {kind.numpy: KINDS[kind.numpy.kind] for kind in dtypes.ALL}
+CODES |= {getattr(torch, name).numpy: code for name, code in zip(FLOAT8, (10, 12, 11, 13), strict=True)}
 
 
 class Given:
@@ -58,7 +61,7 @@ def test_a_capsule_describes_the_tensor(dtype: torch.dtype, versioned: bool) -> 
         assert name_of(capsule) == ("dltensor_versioned" if versioned else "dltensor")
         managed = read(capsule)
         found = managed.tensor
-        assert (found.code, found.bits, found.lanes) == (CODES[dtype.numpy.kind], 8 * dtype.itemsize, 1)
+        assert (found.code, found.bits, found.lanes) == (CODES[dtype.numpy], 8 * dtype.itemsize, 1)
         assert (found.device_type, found.device_id, found.byte_offset) == (1, 0, 0)
         assert found.data == x.data_ptr()
         assert tuple(found.shape[: x.ndim]) == tuple(x.shape)
@@ -153,7 +156,7 @@ def test_inside_of_vmap_nothing_is_exported() -> None:
 @pytest.mark.parametrize("version", [None, (1, 0), (1, 7)])
 def test_any_capsule_is_taken(dtype: torch.dtype, version: Any) -> None:
     array = np.arange(24).astype(dtype.numpy).reshape(4, 6)
-    kind = {"code": CODES[dtype.numpy.kind], "bits": 8 * dtype.itemsize, "version": version, "keeper": array}
+    kind = {"code": CODES[dtype.numpy], "bits": 8 * dtype.itemsize, "version": version, "keeper": array}
     for shape, strides, offset in (
         ((4, 6), None, 0),
         ((4, 6), (6, 1), 0),
@@ -215,7 +218,7 @@ def test_elements_may_be_misaligned_on_the_cpu() -> None:
     ("fields", "words"),
     [
         ({"strides": (-3, 1)}, "a stride is negative, and tensors have none"),
-        ({"code": 10, "bits": 8}, "no dtype has elements of code 10 with 8 bits and 1 lanes"),
+        ({"code": 9, "bits": 8}, "no dtype has elements of code 9 with 8 bits and 1 lanes"),
         ({"lanes": 4}, "no dtype has elements of code 2 with 32 bits and 4 lanes"),
         ({"lanes": 0}, "and 0 lanes"),
         ({"bits": 80}, "code 2 with 80 bits"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 import zlib
 from typing import Any
@@ -180,3 +181,23 @@ def test_a_tangent_is_a_difference_quotient(operator: Operator) -> None:
         np.testing.assert_array_equal(found.primal.numpy(), value.numpy())
         assert found.tangent.dtype is value.dtype
         np.testing.assert_allclose(found.tangent.numpy(), expected, rtol=2e-4, atol=2e-5, err_msg=operator.name)
+
+
+@pytest.mark.parametrize("table", [(3, 7), (3, 7, 2)])
+def test_the_gradient_of_a_shared_table_is_one_for_all_samples(table):
+    """Nested, chained and beside a dimension that is not indexed; no gradient of a sample has the table's size."""
+    found = []
+    for lifted in (True, False):
+        x = torch.arange(math.prod(table), dtype=torch.float64).reshape(table).requires_grad_()
+        rows, cols = torch.arange(3), torch.randint(0, 7, (50,), generator=torch.Generator().manual_seed(0))
+
+        def chosen(row, col, x=x):
+            return x[row, col] * x[row][col] + x[:, col].sum() + x[row].sum(0).sum()
+
+        if lifted:
+            out = torch.vmap(torch.vmap(chosen, (None, 0)), (0, None))(rows, cols)
+        else:
+            out = torch.stack([torch.stack([chosen(row, col) for col in cols]) for row in rows])
+        (out * out.detach()).sum().backward()
+        found.append((out.detach(), x.grad))
+    assert all(torch.allclose(own, other) for own, other in zip(*found, strict=True))

@@ -136,7 +136,7 @@ def test_what_a_tensor_is(device: torch.device) -> None:
     assert x.is_cpu == (device.type == "cpu") != x.is_cuda
     for name in ("is_sparse", "is_meta", "is_quantized", "is_nested", "is_mps", "is_xla", "is_mkldnn", "is_sparse_csr"):
         assert getattr(x, name) is False
-    assert not (x.is_neg() or x.is_inference() or x.is_distributed() or x.is_coalesced())
+    assert not (x.is_neg() or x.is_inference() or x.is_distributed())
     assert x.is_set_to(x[:]) and not x.is_set_to(x[0]) and not x.is_set_to(x.clone()) and not x.is_set_to(x.t())
     assert x.layout is torch.strided is pickle.loads(pickle.dumps(x.layout)) and str(x.layout) == "tritensor.strided"
     with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"):

@@ -60,6 +60,8 @@ def test_an_output_that_is_an_array_stays_one() -> None:
 def test_refusals() -> None:
     with pytest.raises(RuntimeError, match=r"^Can't call numpy\(\) on Tensor that requires grad"):
         np.add(torch.ones(2, requires_grad=True), 1)
+    with torch.no_grad():
+        assert torch.ones(2, requires_grad=True).numpy().tolist() == [1, 1]
     with (
         torch.cuda.simulate(devices=1),
         pytest.raises(TypeError, match=r"^can't convert cuda:0 device type tensor to numpy"),

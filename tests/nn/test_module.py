@@ -44,6 +44,16 @@ def test_assigning_another_kind_moves_the_name():
     assert block.inner is None
 
 
+def test_a_class_may_pass_the_registration_by():
+    class Whole(nn.Module):
+        def __setattr__(self, name, value):
+            (super(nn.Module, self) if name == "last" else super()).__setattr__(name, value)
+
+    whole = Whole()
+    whole.last, whole.first = nn.Identity(), nn.Identity()
+    assert [name for name, _ in whole.named_children()] == ["first"] and isinstance(whole.last, nn.Identity)
+
+
 def test_a_buffer_keeps_its_place_and_persistence_when_assigned():
     block = Block()
     block.cache = torch.zeros(3)

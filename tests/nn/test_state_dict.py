@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 import tritensor as torch
@@ -183,6 +185,23 @@ def test_a_load_hook_may_rename_keys():
     state["gain"] = state.pop("scale") * 3
     block.load_state_dict(state)
     assert block.scale.tolist() == [3, 3]
+
+
+def test_a_load_hook_by_its_first_name_is_of_the_copy_in_a_copy():
+    class Counting(nn.Linear):
+        def __init__(self):
+            super().__init__(1, 1)
+            self.loaded = []
+            self._register_load_state_dict_pre_hook(self.count)
+            self._register_load_state_dict_pre_hook(lambda module, *rest: module.loaded.append("module"), True)
+
+        def count(self, state, prefix, *rest):
+            self.loaded.append(prefix)
+
+    model = nn.Sequential(Counting())
+    copied = copy.deepcopy(model)
+    copied.load_state_dict(model.state_dict())
+    assert copied[0].loaded == ["0.", "module"] and model[0].loaded == []
 
 
 def test_a_subclass_may_rename_keys():

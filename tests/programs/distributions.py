@@ -23,25 +23,48 @@ KINDS: dict[str, dict[str, str]] = {
     "Categorical": {"probs|logits": "weights|reals"},
     "Cauchy": {"loc": "real", "scale": "positive"},
     "Chi2": {"df": "positive"},
+    "ContinuousBernoulli": {"probs|logits": "unit|odds"},
     "Dirichlet": {"concentration": "positives"},
     "Exponential": {"rate": "positive"},
+    "FisherSnedecor": {"df1": "positive", "df2": "positive"},
     "Gamma": {"concentration": "positive", "rate": "positive"},
+    "GeneralizedPareto": {"loc": "real", "scale": "positive", "concentration": "tail"},
     "Geometric": {"probs|logits": "chance|odds"},
     "Gumbel": {"loc": "real", "scale": "positive"},
+    "HalfCauchy": {"scale": "positive"},
     "HalfNormal": {"scale": "positive"},
+    "InverseGamma": {"concentration": "positive", "rate": "positive"},
+    "Kumaraswamy": {"concentration1": "positive", "concentration0": "positive"},
+    "LKJCholesky": {"dim": "size", "concentration": "positive"},
     "Laplace": {"loc": "real", "scale": "positive"},
     "LogNormal": {"loc": "real", "scale": "positive"},
+    "LogisticNormal": {"loc": "odds", "scale": "positive"},
+    "LowRankMultivariateNormal": {"loc": "reals", "cov_factor": "tall", "cov_diag": "diagonals"},
     "Multinomial": {"total_count": "number", "probs|logits": "weights|reals"},
     "MultivariateNormal": {"loc": "reals", "covariance_matrix|precision_matrix|scale_tril": "definite|definite|factor"},
+    "NegativeBinomial": {"total_count": "count", "probs|logits": "share|odds"},
     "Normal": {"loc": "real", "scale": "positive"},
     "OneHotCategorical": {"probs|logits": "weights|reals"},
+    "OneHotCategoricalStraightThrough": {"probs|logits": "weights|reals"},
+    "Pareto": {"scale": "positive", "alpha": "positive"},
     "Poisson": {"rate": "positive"},
+    "RelaxedBernoulli": {"temperature": "warm", "probs|logits": "unit|odds"},
+    "RelaxedOneHotCategorical": {"temperature": "warm", "probs|logits": "weights|reals"},
     "StudentT": {"df": "positive", "loc": "real", "scale": "positive"},
     "Uniform": {"low": "real", "high": "above"},
+    "VonMises": {"loc": "odds", "concentration": "kappa"},  # of others PyTorch's samples never end
     "Weibull": {"scale": "positive", "concentration": "positive"},
+    "Wishart": {"df": "degrees", "covariance_matrix|precision_matrix|scale_tril": "definite|definite|factor"},
 }
-WIDE = words("Categorical Dirichlet Multinomial MultivariateNormal OneHotCategorical")  # whose parameters are vectors
-DIGAMMA = words("Beta Chi2 Dirichlet Gamma StudentT")  # whose derivative PyTorch has with errors of 5e-10
+WIDE = words(  # whose parameters are vectors or matrices
+    "Categorical Dirichlet LowRankMultivariateNormal Multinomial MultivariateNormal OneHotCategorical"
+    " OneHotCategoricalStraightThrough RelaxedOneHotCategorical Wishart"
+)
+SINGLE = words("GeneralizedPareto VonMises")  # for doubles PyTorch raises, or knows 7 digits
+DIGAMMA = words(  # whose derivative PyTorch has with errors of 5e-10; of the Bessel functions of VonMises 2e-7
+    "Beta Chi2 Dirichlet FisherSnedecor Gamma InverseGamma Kumaraswamy LKJCholesky NegativeBinomial StudentT VonMises"
+    " Wishart"
+)
 NARROW = "narrow = torch.tensor(0.5, dtype=torch.float32)"  # with it all gradients are compared as those of float32
 NUMBERS = {
     "odds": words("0 0.0 1 -1.5 2 0.25 -3.0"),
@@ -51,6 +74,11 @@ NUMBERS = {
     "chance": words("0.5 0.25 0.9 1.0 1"),
     "count": words("1 3 5 0 10 4.0"),
     "number": words("1 3 5 10 0"),
+    "size": words("2 2 3 4 1"),
+    "share": words("0.5 0.25 0.9 0.0 0"),
+    "kappa": words("1 1.0 0.5 2 0.1 5"),
+    "tail": words("0.0 0.5 -0.5 0.2 -1.0 1.5 0"),
+    "degrees": words("4.5 7 10 3.0"),
     "above": words("4 5.5 10.0"),
 }
 ELEMENTS = {
@@ -61,6 +89,8 @@ ELEMENTS = {
     "unit": words("0.5 0.25 0.9 0.1 0.6 0.05 1.0 0.0 0.75"),
     "chance": words("0.5 0.25 0.9 0.1 0.6 0.05 1.0 0.75"),
     "count": words("1.0 3.0 5.0 0.0 10.0 4.0"),
+    "share": words("0.5 0.25 0.9 0.1 0.6 0.05 0.0 0.75"),
+    "warm": words("0.5 1.0 2.2"),
     "weights": words("0.1 0.5 0.2 1.0 0.0 2.0 0.3"),
 }
 ODD = {
@@ -78,6 +108,16 @@ TRANSFORMS = (
     *("PowerTransform({power})", "SigmoidTransform()", "TanhTransform()"),
     *("AbsTransform()", "TanhTransform(cache_size=1)", "AffineTransform({real}, {scale}, cache_size=1)"),
     *("ComposeTransform([{transform}, {transform}])", "{transform}.inv", "ComposeTransform([])"),
+    *("SoftplusTransform()", "IndependentTransform({transform}, {dim})", "StackTransform([{transform}] * 3, {dim})"),
+    *("CatTransform([{transform}, {transform}], {dim}, [1, 2])", "ReshapeTransform(({dim},), (1, {dim}))"),
+    *("StickBreakingTransform()", "SoftmaxTransform()", "CorrCholeskyTransform()", "biject_to({region})"),
+    *("CumulativeDistributionTransform(torch.distributions.Normal(0.5, 2.0))", "transform_to({region})"),
+    *("LowerCholeskyTransform()", "CatTransform([{transform}])"),
+)
+REGIONS = words(
+    "real positive nonnegative greater_than(1.5) greater_than_eq(-2) less_than(3.0) unit_interval interval(-1.0,2.5)"
+    " half_open_interval(0.0,1) simplex corr_cholesky lower_cholesky real_vector boolean dependent"
+    " independent(constraints.positive,1) stack([constraints.real,constraints.positive])"
 )
 PLACES = {"{real}": NUMBERS["real"][:7], "{scale}": words("2.0 -0.5 3 1"), "{power}": words("2.0 0.5 3 -1.0")}
 
@@ -85,17 +125,19 @@ PLACES = {"{real}": NUMBERS["real"][:7], "{scale}": words("2.0 -0.5 3 1"), "{pow
 def program(draw: Draw) -> None:
     """Some distributions, and what is asked of them."""
     reference.manual_seed(draw.integer(0, 2**40))  # of the places that are drawn for densities
-    if draw.chance(0.2):
+    kind = draw.one(sorted(KINDS))
+    if draw.chance(0.2) and kind not in SINGLE:
         draw.say("torch.set_default_dtype(torch.float64)")
     if draw.chance(0.12):
         transforms(draw)
         return
-    kind = draw.one(sorted(KINDS))
     if kind in DIGAMMA:
         draw.say(
             "narrow = torch.tensor(0.5, dtype=torch.float32)"
         )  # so that gradients are compared as those of float32
     batch = draw.shape(3, draw.integer(0, 2))
+    if kind in ("LKJCholesky", "Wishart") and 0 in batch:  # which PyTorch cannot check
+        return
     made = distribution(draw, kind, batch)
     if not made:
         return
@@ -133,7 +175,13 @@ def tensor(draw: Draw, shape: Sequence[int], kind: str, of: str) -> str:
         text = f"({text}) * {draw.one(('1.0', '0.5', '2.0'))}"
         text = f"({text}).matmul(({text}).mT)" if kind == "definite" else text
     else:
-        text = values(draw, shape, {"reals": "real", "positives": "positive"}.get(kind, kind), odd, of)
+        text = values(
+            draw,
+            shape,
+            {"reals": "real", "tall": "odds", "positives": "positive", "diagonals": "kappa"}.get(kind, kind),
+            odd,
+            of,
+        )
     draw.say(f"{name} = {text}")
     if draw.chance(0.85):
         draw.say(f"{name}.requires_grad_()")
@@ -149,6 +197,7 @@ def values(draw: Draw, shape: Sequence[int], kind: str, odd: bool, of: str) -> s
 def distribution(draw: Draw, kind: str, batch: Sequence[int], of: str = "", width: int = 0) -> str:
     """The name of a new distribution; none if PyTorch refuses it."""
     given, of = of, of or dtype(draw)  # numbers alone would have the default dtype
+    of = "float32" if kind in SINGLE else of
     of = "float64" if kind in WIDE and of in FLOATS[2:] else of  # differences of rounded logarithms
     width = width or draw.integer(1, 4)
     numbers = draw.chance(0.25) and kind not in WIDE and not given
@@ -156,11 +205,15 @@ def distribution(draw: Draw, kind: str, batch: Sequence[int], of: str = "", widt
     for names, kinds in KINDS[kind].items():
         chosen = draw.integer(0, names.count("|"))
         name, values_of = names.split("|")[chosen], kinds.split("|")[chosen]
-        if values_of == "number" or (values_of in NUMBERS and (numbers or (draw.chance(0.15) and not given))):
+        if values_of in ("number", "size") or (values_of in NUMBERS and (numbers or (draw.chance(0.15) and not given))):
             value = draw.one(NUMBERS[values_of])
         else:
             shape = draw.fitting(batch) if draw.chance(0.3) else tuple(batch)
-            shape += (width,) * (values_of in ("weights", "reals", "positives", "definite", "factor"))
+            shape = () if values_of == "warm" and draw.chance(0.7) else shape
+            shape += (width,) * (
+                values_of in ("weights", "reals", "positives", "diagonals", "tall", "definite", "factor")
+            )
+            shape += (draw.integer(1, 3),) * (values_of == "tall")
             shape += (width,) * (values_of in ("definite", "factor"))
             value = tensor(draw, shape, values_of, of if kind in WIDE or draw.chance(0.98) else dtype(draw))
         arguments.append(f"{name}={value}" if draw.chance(0.5) or "|" in names or arguments else value)
@@ -177,13 +230,15 @@ def distribution(draw: Draw, kind: str, batch: Sequence[int], of: str = "", widt
 def composed(draw: Draw, base: str) -> str:
     """A distribution that is made of another one."""
     theirs = draw.session.theirs[base]
-    kind, made = draw.one(COMPOSED[theirs.support.is_discrete :]), draw.fresh("d")  # an inverse is not exactly whole
+    exact = theirs.support.is_discrete or theirs.support.event_dim == 2  # which an inverse is not
+    kind, made = draw.one(COMPOSED[exact:]), draw.fresh("d")
     if kind == "Independent":
         call = f"{base}, {draw.integer(0, len(theirs.batch_shape) + draw.chance(0.05))}"
     elif kind == "TransformedDistribution":
         parts = transform(draw, draw.integer(0, 2)) if draw.chance(0.9) else ""
         if draw.chance(0.5) and parts:
             parts += f", {transform(draw, 3)}".replace("Tanh", "Exp").replace("Sigmoid", "Exp")
+        parts = parts.replace("StickBreaking", "Softplus")  # whose inverse leaves supports by rounding
         call = f"{base}, [{parts}]" if "," in parts or not parts or draw.chance(0.5) else f"{base}, {parts}"
     elif not theirs.batch_shape:
         return base
@@ -219,6 +274,8 @@ def transform(draw: Draw, depth: int = 0) -> str:
             tensor_is = tensors and draw.chance(0.3)
             text = text.replace(place, draw.one(tensors) if tensor_is else draw.one(numbers), 1)
     text = text.replace("{dim}", str(draw.integer(0, 1)))
+    region = draw.one(REGIONS).replace("constraints.", "torch.distributions.constraints.")
+    text = text.replace("{region}", f"torch.distributions.constraints.{region}")
     if text.count("Tanh") + text.count("Sigmoid") > 1:  # their inverses multiply rounding errors
         return transform(draw, depth)
     return text if text.startswith("torch") else f"torch.distributions.{text}"
@@ -261,10 +318,14 @@ def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
         return
     if choice == "read":
         text = f"{made}.{draw.one(READ)}"
+        if kind == "NegativeBinomial" and text.endswith("mode"):
+            return  # rounded down from what is often nearly whole
         text += " * 1" * ("enumerate" in text or kind in WIDE)
     elif choice == "log_prob":
         text = f"{made}.log_prob({value(draw, made)})"
     elif choice == "cdf":
+        if re.search(r"Gumbel\((.*\n)*.*(inf|Transformed|Mixture)", "\n".join(draw.session.statements)):
+            return  # of the uniform numbers behind it PyTorch refuses those that are nearly 1
         text = f"{made}.cdf({value(draw, made)})"
     elif choice == "icdf":
         shape = draw.fitting(tuple(draw.session.theirs[made].batch_shape))
@@ -277,6 +338,8 @@ def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
         if draw.chance(0.3):
             draw.say(f"with torch.no_grad(): {draw.fresh()} = {text}")
     elif choice == "text":
+        if kind == "LowRankMultivariateNormal":  # of which PyTorch keeps what it was given, before it is expanded
+            return
         shape = f"{made}.param_shape" if kind in ("Bernoulli", "Categorical", "Multinomial") else f"repr({made})"
         text = draw.one((shape, f"repr({made})", f"repr({made}.support)", f"{made}.support.is_discrete"))
     else:
@@ -299,7 +362,7 @@ def dtype_of(draw: Draw, made: str) -> str:
 def value(draw: Draw, made: str) -> str:
     """A place to ask a density for; in the support, if that is not odd."""
     theirs = draw.session.theirs[made]
-    larger = ".expand(({}))".format(", ".join(map(str, (2, *theirs.batch_shape)))) if draw.chance(0.3) else ""
+    larger = f".expand({(2, *theirs.batch_shape)!r})" if draw.chance(0.3) else ""
     drawn = draw.session.theirs["_v"] if draw.say(f"_v = {made}{larger}.sample()") else None
     event = tuple(theirs.event_shape)
     shape = draw.fitting(tuple(theirs.batch_shape))
@@ -333,8 +396,15 @@ def whole(draw: Draw, shape: Sequence[int], most: int) -> str:
 def samples(draw: Draw, made: str) -> None:
     """Samples, and what the libraries must agree in: all but the numbers."""
     method = draw.weighted(sample=5, rsample=4, sample_n=0.5)
-    shape = draw.one(("", "()", "(2,)", "torch.Size([2])", "(2, 1)", "(0,)", "[3]"))
-    shape = draw.one(("2", "0")) if method == "sample_n" else shape
+    none = (
+        "[1]"
+        if re.search(r"(LKJCholesky|Wishart|Categorical\w*|Multinomial)\(", "\n".join(draw.session.statements))
+        else "(0,)"
+    )
+    shape = draw.one(
+        ("", "()", "(2,)", "torch.Size([2])", "(2, 1)", none, "[3]")
+    )  # of which PyTorch draws no 0 samples
+    shape = draw.one(("2", "0" if none == "(0,)" else "1")) if method == "sample_n" else shape
     drawn = draw.fresh("_s")
     if not draw.say(f"{drawn} = {made}.{method}({shape})"):
         return
@@ -348,7 +418,9 @@ def samples(draw: Draw, made: str) -> None:
     theirs = draw.session.theirs[drawn]
     wide = theirs.is_floating_point() and theirs.dtype.itemsize == 8
     leaves = draw.names(lambda t: t.requires_grad and t.is_leaf and t.dtype.itemsize == 8)
-    gamma = re.search(r"\b(Gamma|Chi2)\(", "\n".join(draw.session.statements))  # whose cdf has half of its gradients
+    gamma = re.search(
+        r"(Gamma|Chi2|Kumaraswamy|Wishart)\(", "\n".join(draw.session.statements)
+    )  # whose cdf has half of its gradients
     if method == "rsample" and wide and leaves and not gamma and not transformed and draw.chance(0.7):
         leaf, moved, implied = draw.one(leaves), draw.fresh("_g"), draw.fresh("_g")
         fixed = f"{drawn}.detach()"
@@ -360,9 +432,11 @@ def samples(draw: Draw, made: str) -> None:
 
 def divergence(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> str:
     """The divergence from another distribution."""
-    pairs = tritensor.distributions.kl._formulas
+    pairs = tritensor.distributions.kl._KL_REGISTRY
     others = [other.__name__ for one, other in pairs if one.__name__ == kind and other.__name__ in KINDS]
     theirs = draw.session.theirs[made]
+    if "Wishart(" in "\n".join(draw.session.statements) and theirs.batch_shape:
+        return ""  # PyTorch adds up a part of the whole batch
     if not others or type(theirs).__name__ != kind:
         return f"torch.distributions.kl_divergence({made}, {made})"
     width = theirs.event_shape[-1] if theirs.event_shape else draw.integer(1, 4)

@@ -140,6 +140,17 @@ KNOWN: tuple[Known, ...] = (
         "torch.ones(2, dtype=torch.uint16) + 1",
     ),
     Known(
+        "Distributions in PyTorch's own way",
+        ACCEPTED,
+        r"cannot sample n_sample <= 0|cannot reshape tensor of 0 elements|has no attribute '_binomial'|"
+        r"The shape of the mask|shape '\[.*\]' is invalid for input of size|(Float|Double) did not match|a second time|"
+        r"forward_shape length|of the distribution Uniform",
+        "Samples and densities of no elements, divergences of parameters that broadcast, entropies of an expanded "
+        "Multinomial and doubles in a GeneralizedPareto are computed like all others.",
+        "torch.distributions.Categorical(torch.ones(3)).sample((0,))",
+        program=r"torch\.distributions",
+    ),
+    Known(
         "Slices that go backwards",
         ACCEPTED,
         "step must be greater than zero",

@@ -35,7 +35,7 @@ DOORS = {
     "": "errors settings version compiler jit multiprocessing onnx",
     "drivers": "pytest_plugin",
     "tensors": "return_types testing",
-    "functional": "amp backends cpu fft library masked ops overrides random signal special",
+    "functional": "amp backends cpu fft library masked ops overrides quasirandom random signal sparse special",
     "linalg": "array_api",
     "cuda": "accelerator profiler scripts",
     "nn": "distributions",
@@ -158,12 +158,12 @@ FAMILIES = {path.parent.name for path in (PACKAGE / "kernels").glob("*/__init__.
 
 @pytest.mark.parametrize("folder", sorted((PACKAGE / "functional").glob("*/")), ids=lambda folder: folder.name)
 def test_a_folder_of_functions_is_that_of_a_family(folder: Path) -> None:
-    """It has the name of a family of kernels, or is one of two that make and view tensors; and it imports kernels of
+    """It has the name of a family of kernels, or is one of three of tensors themselves; and it imports kernels of
     that family and of at most two others.
     """
     if folder.name == "__pycache__":
         return
-    assert folder.name in FAMILIES | {"creation", "views"}
+    assert folder.name in FAMILIES | {"creation", "sparse", "views"}
     used = {name.split(".")[1] for path in folder.glob("*.py") for name in imports(path) if name.startswith("kernels.")}
     others = sorted(used & FAMILIES - {folder.name})
     assert len(others) <= 2, f"functional/{folder.name} imports kernels of {others}"

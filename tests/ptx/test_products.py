@@ -127,6 +127,26 @@ def test_products_by_copied_tiles(late: bool) -> None:
         agree(product("nn"), sizes(72, 200, 136, "nn", 2), "bfloat16", SM_90, late, "cp.async.bulk.tensor.3d")
 
 
+def of_bytes(fast: bool) -> Callable[..., tritensor.Tensor]:
+    """The product of float8 matrices and scales of their lines, and a bias."""
+
+    def compute(x: tritensor.Tensor, y: tritensor.Tensor, a: tritensor.Tensor, b: tritensor.Tensor) -> Any:
+        left, right = x.to(tritensor.float8_e4m3fn), y.to(tritensor.float8_e5m2).t()
+        kind = tritensor.float32
+        return tritensor._scaled_mm(left, right, a, b, b.reshape(-1), out_dtype=kind, use_fast_accum=fast)
+
+    return compute
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("late", [False, True])
+def test_float8_by_warpgroups(late: bool) -> None:
+    shapes = [(72, 208), (144, 208), (72, 1), (1, 144)]
+    agree(of_bytes(fast=False), shapes, "float32", SM_90, late, uses="wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3")
+    with settings.block(64):
+        agree(of_bytes(fast=late), shapes, "float32", SM_90, late, uses="cp.async.bulk.tensor.2d")
+
+
 @pytest.mark.thorough
 def test_attention_and_a_convolution() -> None:
     agree(attention, [(1, 2, 70, 32)] * 4, "float16", SM_90, uses="wgmma.mma_async", bound=2)

@@ -14,6 +14,7 @@ from tritensor.functional import gelu, linear
 from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
 from tritensor.kernels.matmul.descriptors import described_matmul_kernel
 from tritensor.kernels.matmul.kernel import finish_kernel, matmul_kernel
+from tritensor.kernels.matmul.launch import MULTIPLIED
 from tritensor.kernels.matmul.matvec import matvec_kernel
 from tritensor.operators import registry
 from tritensor.runtime.launch import compile_ahead
@@ -44,7 +45,16 @@ KINDS = {
     "ieee": (f32, f32, "ieee"),
     "double": (dtypes.float64, dtypes.float64, "ieee"),
     "sum": (dtypes.int64, dtypes.int64, "sum"),
+    "eighth": (dtypes.float8_e4m3fn, f32, "eighth"),
+    "fast_eighth": (dtypes.float8_e4m3fn, f32, "ieee"),
 }
+
+
+def of_float8(product: str) -> dict[str, Any]:
+    """The constants that products of float8 have beside others."""
+    kind = MULTIPLIED[dtypes.float8_e4m3fn]
+    types = {"OUT_DTYPE": bf16, "X_TYPE": kind, "Y_TYPE": kind, "SCALES": 2, "BY_LINE": True}
+    return types if "eighth" in product else {}
 
 
 def described(
@@ -60,11 +70,12 @@ def described(
     """Facts of the kernel on descriptors, for sizes and strides of which nothing but their divisibility is known."""
     stored, _, precision = KINDS[product]
     pointer, steps = f"*{(kind or stored).triton}:16", ("i32:16", "i32:16")
+    scales = ("*fp32:16",) * 2 if "eighth" in product else ()
     signature = (
+        "*bf16:16" if scales else pointer,
         pointer,
         pointer,
-        pointer,
-        (pointer,) if epilogue else (),
+        scales or ((pointer,) if epilogue else ()),
         "i32:16",
         "i32:16",
         "i32:16",
@@ -89,6 +100,7 @@ def described(
         "BLOCK_N": blocks.cols,
         "BLOCK_K": blocks.depth,
         "GROUP": 8,
+        **of_float8(product),
     }
     return compile_ahead(described_matmul_kernel, signature, constants, target, blocks.warps, blocks.stages)
 
@@ -99,12 +111,13 @@ def pointed(
     """Facts of the kernel on pointers."""
     kind, total, precision = KINDS[product]
     pointer = f"*{kind.triton}:16"
+    scales = ("*fp32:16",) * 2 if "eighth" in product else ()
     steps = [("i32:16", "i32:1", "i32:16") if flipped else ("i32:16", "i32:16", "i32:1") for flipped in flips]
     signature = (
+        "*bf16:16" if scales else pointer,
         pointer,
         pointer,
-        pointer,
-        (pointer,),
+        scales or (pointer,),
         "i32:16",
         "i32:16",
         "i32:16",
@@ -128,6 +141,7 @@ def pointed(
         "BLOCK_N": blocks.cols,
         "BLOCK_K": blocks.depth,
         "GROUP": 8,
+        **of_float8(product),
         **changes,
     }
     return compile_ahead(matmul_kernel, signature, constants, target, blocks.warps, blocks.stages)
@@ -150,7 +164,11 @@ def assert_fed_by_tma(facts: Any) -> None:
 
 # ---- tensor descriptors, for sm_90 -----------------------------------------------------------------------------------
 
+# operands of bytes are copied so that they lie along the summed dimension
+ALONG = (False, True)
+EIGHTHS = [(product, blocks) for product in ("eighth", "fast_eighth") for blocks in DESCRIBED[product]]
 CONFIGURATIONS = [(product, blocks) for product, table in DESCRIBED.items() for blocks in table]
+CONFIGURATIONS = [each for each in CONFIGURATIONS if each not in EIGHTHS]
 CONFIGURATIONS += [("half", blocks) for blocks in LONG.values()]
 # one of each: the deepest pipeline of halves, and float32 as it is multiplied unless something else is said
 QUICK = [("half", LONG[DESCRIBED["half"][0]], (False, True)), ("tf32x3", DESCRIBED["tf32x3"][0], (False, True))]
@@ -171,6 +189,14 @@ def test_every_configuration_is_fed_by_the_copy_engine(product: str, blocks: Blo
     assert_fed_by_tma(facts)
     if product == "tf32x3":
         assert facts.asm["ptx"].count("wgmma.mma_async") % 3 == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("product", "blocks"), EIGHTHS, ids=str)
+def test_float8_is_fed_by_the_copy_engine(product: str, blocks: Blocks) -> None:
+    facts = described(product, blocks, ALONG)
+    assert_fed_by_tma(facts)
+    assert "k32.f32.e4m3.e4m3" in facts.asm["ptx"] and "QGMMA" in facts.asm["sass"]
 
 
 @slow
@@ -198,7 +224,7 @@ def test_float16_is_multiplied_as_bfloat16_is(blocks: Blocks) -> None:
 
 
 @slow
-@pytest.mark.parametrize(("product", "blocks"), CONFIGURATIONS, ids=str)
+@pytest.mark.parametrize(("product", "blocks"), [*CONFIGURATIONS, *EIGHTHS], ids=str)
 def test_every_configuration_compiles_for_blackwell(product: str, blocks: Blocks) -> None:
     if product == "tf32" and blocks.cols == 256:
         pytest.skip("it takes more shared memory than there is, and is not chosen")
@@ -258,9 +284,37 @@ def test_other_products_compile_without_spills(table: str) -> None:
     assert_sound(pointed(table, POINTERS[table][-1]))
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("product", ["eighth", "fast_eighth"])
+def test_float8_on_pointers(product: str) -> None:
+    for blocks in POINTERS[product]:
+        for even in (True, False):
+            facts = pointed(product, blocks, ALONG, EVEN=even)
+            assert_sound(facts)
+            assert "k32.f32.e4m3.e4m3" in facts.asm["ptx"] and "QGMMA" in facts.asm["sass"]
+            # sums are read when they have been waited for; only those that stay in the tensor cores overlap
+            waits = re.findall(r"wgmma\.wait_group\.sync\.aligned (\d)", facts.asm["ptx"])
+            assert ("1" in waits) is (product == "fast_eighth")
+
+
+@pytest.mark.thorough
+def test_matrices_without_batches_are_read_by_wide_copies() -> None:
+    """A linear layer's: the step from matrix to matrix, which there is not, once hid that rows are aligned."""
+    blocks = POINTERS["half"][1]
+    sizes = ("i32:16", "i32:16", "i32:16", "i32:1", (), ("i32:16", "i32:1"), ("i32:16", "i32:1"), ("i32:1", "i32:16"))
+    constants = {"EPILOGUE": None, "OUT_DTYPE": bf16, "TOTAL": f32, "PRODUCT": "ieee", "RANK": 0, "BIAS_ROWS": False}
+    constants |= {"SPLIT": False, "EVEN": True, "WIDE": False, "GROUP": 8}
+    constants |= {"BLOCK_M": blocks.rows, "BLOCK_N": blocks.cols, "BLOCK_K": blocks.depth}
+    signature = (*["*bf16:16"] * 3, (), *sizes, ("i32", "i32"))
+    facts = compile_ahead(matmul_kernel, signature, constants, HOPPER, blocks.warps, blocks.stages)
+    assert_sound(facts)
+    assert "1" in re.findall(r"wgmma\.wait_group\.sync\.aligned (\d)", facts.asm["ptx"])
+    assert "ld.global" not in facts.asm["ptx"]
+
+
 @slow
 @pytest.mark.parametrize("flips", TRANSPOSES, ids=str)
-@pytest.mark.parametrize("table", [name for name in POINTERS if name != "half"])
+@pytest.mark.parametrize("table", [name for name in POINTERS if name != "half" and "eighth" not in name])
 def test_every_configuration_on_pointers_is_sound(table: str, flips: tuple[bool, bool]) -> None:
     for blocks in POINTERS[table]:
         facts = pointed(table, blocks, flips, EVEN=False)
@@ -279,6 +333,8 @@ def test_every_configuration_fits_other_devices(table: str, target: Any, shared:
     """What `choose` makes of the tables there: fewer stages where shared memory is smaller."""
     device = DeviceProperties("", target[1] // 10, target[1] % 10, 0, 100, shared_memory_per_block_optin=shared)
     kind, _, _ = KINDS[table]
+    if "eighth" in table and target[1] < 89:
+        pytest.skip("it does not multiply float8")
     chosen = {
         choose(Problem(table, size, size, 1024, batches, kind.itemsize), device)
         for size in (64, 128, 512, 1024, 8192)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from fnmatch import fnmatch
 from typing import Any
 
 import pytest
@@ -18,11 +20,12 @@ from tritensor.nn import functional
 from ..needs import needs_triton
 from ..programs.drawing import words
 from ..programs.kinds import CRASH, ERROR
+from ..sampling import some
 from . import modules, operators, optimizers
 from .__main__ import main
-from .cases import Row, compared
+from .cases import NODES, RANDOM, Row, compared
 from .running import chosen, report, run
-from .sides import Untranslated, ours, theirs
+from .sides import Untranslated, ours, tensors, theirs
 
 pytestmark = pytest.mark.peer
 
@@ -46,6 +49,12 @@ ARITHMETIC = words("""
     copysign nextafter heaviside lcm gcd xlogy logaddexp2 sinc signbit isposinf angle deg2rad frexp ldexp float_power
     logit complex polar real isreal view_as_complex addmv addr addbmm baddbmm vdot tensordot kron trace cross dist
     renorm rsub fill __rdiv__
+    """)
+# What asks for elements, of which meta tensors have none.
+WITHOUT_ELEMENTS = words("""
+    item allclose equal istft linspace.* logspace.* masked_select narrow tensor_split index_put unique* bincount nonzero
+    argwhere nn.functional.ctc_loss nn.functional.gaussian_nll_loss nn.functional.one_hot repeat_interleave
+    linalg.lstsq*
     """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
 SHAPES = [name for name in chosen("operators", SHAPES) if name != "index_copy" and not name.startswith("linalg.")]
@@ -95,6 +104,32 @@ def test_operators_of_shapes(name: str) -> None:
     row = run("operators", name)
     row.missing *= name != "gradient"  # places on the device meta
     assert_alike(row)
+
+
+def shapes(case: Any, device: str) -> dict[str, Any]:
+    """The shapes and dtypes of what a sample gives on a device, and of its gradients."""
+    facts = case.facts(ours(device))
+    return {
+        name: [(each.shape, each.dtype) for each in tensors(value)]
+        for name, value in facts.items()
+        if name not in (NODES, RANDOM)
+    }
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", some(filter(operators.is_there, operators.ENTRIES), 8))
+def test_operators_on_meta(name: str) -> None:
+    cases = [case for case in operators.cases(name, reference.float64, 1) if case.words is None]
+    for case in cases[:: len(cases) // 6 + 1]:
+        try:
+            expected = shapes(case, "cpu")
+        except Exception:  # what is not there, and what is compared elsewhere
+            continue
+        if not any(fnmatch(name, each) for each in WITHOUT_ELEMENTS):
+            assert shapes(case, "meta") == expected, case.statement
+        else:
+            with suppress(NotImplementedError, ShapeError):
+                assert shapes(case, "meta") == expected, case.statement
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -66,6 +66,13 @@ def storage(key="0", kind="Float", location="cpu", count=4):
     return b"(" + text("storage") + name("torch", f"{kind}Storage") + text(key) + text(location) + number(count) + b"tQ"
 
 
+def sparse_tensor(indices, values, size=(4,), flag=b"\x88"):
+    """A call of `_rebuild_sparse_tensor`."""
+    parts = b"(" + indices + values + call("torch", "Size", numbers(*size)) + flag + b"t"
+    layout = call("torch.serialization", "_get_layout", text("torch.sparse_coo"))
+    return call("torch._utils", "_rebuild_sparse_tensor", layout, parts)
+
+
 def tensor(where=None, offset=0, size=(4,), stride=(1,), requires_grad=False, more=b""):
     """A call of `_rebuild_tensor_v2`."""
     return (

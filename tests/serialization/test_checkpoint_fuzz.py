@@ -5,16 +5,19 @@ The quick slice runs by default; `pytest -m slow tests/serialization/test_checkp
 
 from __future__ import annotations
 
+import enum
 import io
 import os
 import pickle
 import random
+import shutil
 import struct
 import sys
 import time
 import tracemalloc
 import zipfile
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
+from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
@@ -88,6 +91,18 @@ def everything():
     }
 
 
+class Shade(enum.Enum):
+    RED = 1
+
+
+class Layer(tritensor.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = tritensor.nn.Linear(2, 1)
+        self.shade, self.where, self.act = Shade.RED, PurePosixPath("/x"), tritensor.nn.functional.relu
+        self.names = defaultdict(list, {"a": [1]})
+
+
 class Reduces:
     def __init__(self, function, *arguments):
         self.call = function, arguments
@@ -103,7 +118,12 @@ def originals():
     with zipfile.ZipFile(io.BytesIO(file.getvalue())) as packed:
         data = packed.read("archive/data.pkl")
         storages = [packed.read(f"archive/data/{i}") for i in range(100) if f"archive/data/{i}" in packed.namelist()]
+    whole = io.BytesIO()
+    save({"model": Layer(), "optimizer": tritensor.optim.SGD([tritensor.ones(1)], 0.1)}, whole)
+    with zipfile.ZipFile(whole) as packed:
+        modules = packed.read("archive/data.pkl"), [packed.read(f"archive/data/{i}") for i in range(3)]
     attacks = [pickle.dumps(Reduces(os.system, "true"), protocol) for protocol in (0, 2, 4)]
+    attacks += [pickle.dumps(Reduces(np.load, "/dev/null"), 2), pickle.dumps(Reduces(shutil.rmtree, "/nowhere"), 2)]
     attacks += [pickle.dumps([Reduces(eval, "1"), {"a": Reduces(getattr, "a", "b")}], 2)]
     attacks += [pickled(name("torch._utils", "_rebuild_tensor_v2"), b"(", storage(), number(2**62), b")))NtR")]
     attacks += [
@@ -116,7 +136,12 @@ def originals():
         "saved": file.getvalue(),
         "small": archive(small),
         "legacy": legacy(small),
-        "pickles": [(data, storages), (small, [struct.pack("<4f", 1, 2, 3, 4)]), *((attack, []) for attack in attacks)],
+        "pickles": [
+            (data, storages),
+            modules,
+            (small, [struct.pack("<4f", 1, 2, 3, 4)]),
+            *((attack, []) for attack in attacks),
+        ],
     }
 
 
@@ -168,14 +193,14 @@ def damaged_files(count, seed):
         yield archive(data, storages) if chance.random() < 0.7 else legacy(data, ())
 
 
-def attempt(data):
+def attempt(data, weights_only):
     """Load a damaged file: None or the error's message, and the seconds and the bytes that it took."""
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     begin = time.thread_time()
     message = None
     try:
-        load(io.BytesIO(data), map_location="cpu")
+        load(io.BytesIO(data), map_location="cpu", weights_only=weights_only)
     except CheckpointError as error:
         message = str(error)
     return message, time.thread_time() - begin, tracemalloc.get_traced_memory()[1] - before
@@ -183,13 +208,18 @@ def attempt(data):
 
 def fuzz(count, seed):
     global seen
-    load(io.BytesIO(originals()["saved"]), map_location="cpu")  # whatever is imported on first use is imported now
+    files = originals()  # whatever is imported on first use is imported now
+    load(io.BytesIO(files["saved"]), map_location="cpu")
+    for room in ("nn.x", "optim", "utils.data", "utils.hooks", "distributions"):
+        with pytest.raises(CheckpointError):
+            load(io.BytesIO(archive(pickled(name(f"torch.{room}", "Nothing")))), weights_only=False)
+    assert load(io.BytesIO(archive(*files["pickles"][1])), weights_only=False)["model"].names == {"a": [1]}
     outcomes = Counter()
     tracemalloc.start()
     try:
-        for data in damaged_files(count, seed):
+        for index, data in enumerate(damaged_files(count, seed)):
             seen = []
-            message, seconds, nbytes = attempt(data)
+            message, seconds, nbytes = attempt(data, weights_only=index % 4 < 2)
             events, seen = seen, None
             outcomes["refused" if message else "read"] += 1
             assert message is None or "<BytesIO>" in message

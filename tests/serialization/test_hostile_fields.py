@@ -18,7 +18,20 @@ from tritensor.serialization import load, load_into
 from tritensor.serialization.inspect import inspect
 from tritensor.types import dtypes
 
-from .crafted_checkpoints import archive, call, legacy, name, number, numbers, pickled, refusal, storage, tensor, text
+from .crafted_checkpoints import (
+    archive,
+    call,
+    legacy,
+    name,
+    number,
+    numbers,
+    pickled,
+    refusal,
+    sparse_tensor,
+    storage,
+    tensor,
+    text,
+)
 
 HUGE = 10**5000
 NUMBERS = [0, 1, -1, 2, 2**31, 2**32 - 1, 2**53, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, -(2**63), -(2**64), HUGE, -HUGE]
@@ -96,6 +109,10 @@ FIELDS = {
     "storage's count": lambda v: rebuilt(where=stored(count=v)),
     "parameter": lambda v: call("torch._utils", "_rebuild_parameter", v, b"\x88", b"}"),
     "parameter's grad": lambda v: call("torch._utils", "_rebuild_parameter", tensor(), v, b"}"),
+    "sparse indices": lambda v: sparse_tensor(v, tensor()),
+    "sparse values": lambda v: sparse_tensor(tensor(), v),
+    "sparse flag": lambda v: sparse_tensor(tensor(), tensor(), flag=v),
+    "layout": lambda v: call("torch.serialization", "_get_layout", v),
     "Size": lambda v: call("torch", "Size", v),
     "Size's length": lambda v: call("torch", "Size", b"(" + v + b"t"),
     "device": lambda v: call("torch", "device", v),

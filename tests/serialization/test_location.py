@@ -155,7 +155,7 @@ def test_a_cuda_checkpoint_without_cuda_says_what_pytorch_says():
 
 @pytest.mark.usefixtures("simulated")
 def test_places_that_do_not_exist_are_refused():
-    for place in ("meta", "xla:0", "CUDA:0", "cuda:", "cuda:99999999999999"):
+    for place in ("mps", "xla:0", "CUDA:0", "cuda:", "cuda:99999999999999"):
         with pytest.raises(CheckpointError, match=r"Attempting to deserialize|don't know how to restore"):
             load(saved(on("cpu")), place)
     with pytest.raises(ArgumentError, match="map_location must be"):

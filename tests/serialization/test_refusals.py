@@ -32,6 +32,7 @@ from .crafted_checkpoints import (
     numbers,
     pickled,
     refusal,
+    sparse_tensor,
     storage,
     tensor,
     text,
@@ -131,7 +132,7 @@ def stack_name(module, attribute):
         (name("torch._utils", "_rebuild_wrapper_subclass"),),
         (name("", ""),),
         (name("torch", "QInt8Storage"),),
-        (name("torch", "float8_e4m3fn"),),
+        (name("torch", "float8_e8m0fnu"),),
         (name("torch.nn.modules.linear", "Linear"), b")\x81"),
     ],
 )
@@ -334,6 +335,10 @@ HUGE = 2**63
         tensor().replace(numbers(4), text("x") + b"\x85"),
         call("torch._utils", "_rebuild_tensor", b"N"),
         call("torch._utils", "_rebuild_tensor_v2"),
+        call("torch.serialization", "_get_layout", text("torch.sparse_csr")),
+        call("torch._utils", "_rebuild_sparse_tensor", b"NN"),
+        sparse_tensor(tensor(storage(kind="Long", count=2), size=(1, 2), stride=(2, 1)), tensor()),
+        sparse_tensor(tensor(storage(kind="Long", count=2), size=(1, 1)), tensor(size=(1,)), (-1,)),
         call("torch._utils", "_rebuild_tensor", b"NNNN"),
         call("torch._utils", "_rebuild_tensor_v3", *[b"N"] * 7),
         call("torch._utils", "_rebuild_parameter", b"N\x88N"),
@@ -486,9 +491,8 @@ def test_a_dtypes_flags_and_alignment_are_not_taken_from_the_file():
 
 def test_names_that_are_refused_say_what_to_save_instead():
     for full, remedy in [
-        ("torch._utils._rebuild_sparse_tensor", "to_dense()"),
         ("torch._utils._rebuild_qtensor", "dequantize()"),
-        ("torch.float8_e5m2", "bfloat16"),
+        ("torch.float8_e8m0fnu", "bfloat16"),
         ("torch.nn.modules.linear.Linear", "state_dict()"),
         ("numpy.random._pickle.__generator_ctor", "NumPy arrays"),
     ]:

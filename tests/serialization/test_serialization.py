@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 import zipfile
 from collections import Counter, OrderedDict
 
@@ -122,7 +123,7 @@ def same(x, y):
         tritensor.device("cpu"),
         tritensor.device("cuda"),
         tritensor.device("cuda:3"),
-        *dtypes.ALL,
+        *dtypes.STORED,
     ],
     ids=case_name,
 )
@@ -171,7 +172,7 @@ def test_a_state_dicts_metadata_comes_back():
 # Tensors -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("dtype", dtypes.STORED, ids=lambda dtype: dtype.name)
 def test_tensors_of_every_dtype_come_back_bit_for_bit(dtype):
     patterns = np.arange(96, dtype=np.uint8) if dtype is not tritensor.bool else np.arange(96, dtype=np.uint8) % 2
     bits = patterns.view(dtype.numpy).reshape(2, -1)
@@ -336,20 +337,22 @@ def test_pickles_of_protocol_4_are_read():
 class Mine(dict):
     state_dict = None
 
+    def __reduce__(self):
+        raise TypeError("it holds a lock")
+
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({"a": [1, object()]}, "obj['a'][1] is a builtins.object"),
+        ({"a": [1, sys]}, "obj['a'][1] is a builtins.module, which cannot be saved: cannot pickle 'module' object"),
         ({"net": Mine()}, "state_dict()"),
-        ([np.float64], "obj[0] is a builtins.type"),
+        ([type("Local", (), {})], "obj[0] is a class that cannot be found again: it's not the same object as"),
         ({"a": np.array([None])}, "obj['a'] is a NumPy object of dtype object"),
         ({"a": np.zeros(2, "i4,i4")}, "obj['a'] is a NumPy object"),
         ({"a": np.datetime64("2020-01-01")}, "is a NumPy object of dtype datetime64"),
-        ([lambda: 1], "obj[0] is a builtins.function"),
+        ([lambda: 1], "obj[0] is a function that cannot be found again: <lambda> is not at the top of a module"),
         ({tritensor.ones(1): 1}, "key that cannot be read back"),
         ([{np.int64(1)}], "obj[0] is under a key that cannot be read back"),
-        (type("Text", (str,), {})("x"), "save it as a plain str"),
     ],
 )
 def test_what_is_not_data_is_refused_before_anything_is_written(tmp_path, value, words):
@@ -425,7 +428,7 @@ numbers_and_text = st.one_of(
     st.complex_numbers(allow_nan=False),
     st.text(),
     st.binary(),
-    st.sampled_from(dtypes.ALL),
+    st.sampled_from(dtypes.STORED),
     st.builds(tritensor.device, st.sampled_from(["cpu", "cuda:1"])),
 )
 plain_keys = st.one_of(st.text(), st.integers(), st.booleans(), st.none(), st.tuples(st.integers(), st.text()))
@@ -434,7 +437,7 @@ plain_keys = st.one_of(st.text(), st.integers(), st.booleans(), st.none(), st.tu
 @st.composite
 def tensors(draw):
     """A tensor of any dtype and up to three dimensions: contiguous, transposed, sliced, or reversed."""
-    dtype = draw(st.sampled_from(dtypes.ALL))
+    dtype = draw(st.sampled_from(dtypes.STORED))
     shape = draw(st.lists(st.integers(0, 4), max_size=3))
     array = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype.numpy)
     view = draw(

@@ -41,7 +41,7 @@ REMOVED = ("eig", "lstsq", "matrix_rank", "solve", "symeig")
 # What has no page of its own among the operators: what sets or tells how the process computes.
 SETTINGS = re.compile(
     r"autocast|default_|^set_|^get_(?!device$)|num_threads|_seed$|^seed$|^fork_rng$|^is_grad_enabled$|^is_inference_mode"
-    r"|^compile$|^load$|^save$|^vmap$|^typename$|^can_cast$|^promote_types$|^result_type$|^_"
+    r"|deterministic_algorithms|^compile$|^load$|^save$|^vmap$|^typename$|^can_cast$|^promote_types$|^result_type$|^_"
     rf"|^({'|'.join(REMOVED)})$"
 )
 

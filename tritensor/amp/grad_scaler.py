@@ -12,7 +12,7 @@ from ..drivers import active
 from ..errors import explain, require, warn
 from ..functional.creation.creation import full
 from ..kernels.optimizer.scaling import unscale, update
-from ..tensors import Tensor
+from ..tensors import Tensor, wrap
 from ..types.devices import device
 from ..types.dtypes import float16, float32, int32
 
@@ -154,7 +154,7 @@ class GradScaler:
                             remedy="keep the parameters in float32; autocast casts them where they are used",
                         )
                     )
-                by_device[gradient.device].append(gradient)
+                by_device[gradient.device].append(wrap(gradient._data.array) if gradient.is_sparse else gradient)
         scales = {scale.device: scale}
         found = {place: full((), 0.0, dtype=float32, device=place) for place in by_device}
         with no_grad():

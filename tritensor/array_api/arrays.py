@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..ground.overriding import unasked
 from ..tensors import Tensor
 
 
@@ -16,6 +17,7 @@ class Array(Tensor):
 
     __slots__ = ()
     __module__ = "tritensor.array_api"
+    __torch_function__ = unasked
 
 
 def kept(found: Any, args: Iterable[Any]) -> Any:

@@ -15,6 +15,7 @@ from numpy import add, asarray, errstate, ndarray
 from ..errors import ArgumentError, AutogradError
 from ..ground.locks import lock
 from ..memory.array import owns_all
+from ..memory.sparse import Sparse
 from ..types.formats import contiguous_format
 
 # Set by tritensor.tensor: makes a tensor over an array. Between nodes whose gradients are arithmetic, gradients are
@@ -38,7 +39,10 @@ def sum_of(total: Any, part: Any) -> Any:
             return asarray(add(total, part))
         except (RuntimeWarning, FloatingPointError):
             pass  # the user's filter makes warnings errors; the operator below suppresses them
-    return as_tensors(total) + as_tensors(part)
+    total, part = as_tensors(total), as_tensors(part)
+    if Sparse.used and total._data.__class__ is Sparse:
+        total, part = part, total  # a dense tensor and a sparse one are added in this order
+    return total + part
 
 
 def add_to_leaf(entry: list[Any], gradient: Any) -> None:
@@ -140,8 +144,9 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
     """
     held = leaf._grad
     if held is not None:
-        if create_graph or leaf._node is not None:
-            leaf._grad = held + gradient
+        mixed = Sparse.used and held._data.__class__ is Sparse is not gradient._data.__class__
+        if create_graph or leaf._node is not None or mixed:
+            leaf._grad = sum_of(held, gradient)
         elif not _added(held, gradient):
             held.add_(gradient)
     elif create_graph:

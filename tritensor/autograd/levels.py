@@ -24,22 +24,21 @@ Tensor = Any
 
 
 class _Crossing(Gradient):
-    name = "CrossingBackward0"
-    __slots__ = ("ways",)
+    __slots__ = ("name", "ways")
 
-    def __init__(self, ways: Sequence[Callable[[Any], Any]]) -> None:
-        self.ways = ways
+    def __init__(self, name: str, ways: Sequence[Callable[[Any], Any]]) -> None:
+        self.name, self.ways = name, ways
 
     def run(self, node: Node, gradient: Any) -> list[Any]:
         return [way(gradient) for way in self.ways]
 
 
-def _crossed(data: Any, *ways: tuple[Tensor, Callable[[Tensor], Any]]) -> Tensor:
-    """A tensor over `data`; each source with the way of its gradient."""
+def crossed(data: Any, *ways: tuple[Tensor, Callable[[Tensor], Any]], name: str = "CrossingBackward0") -> Tensor:
+    """A tensor over `data`; each source with the way of its gradient, which a node of this name goes."""
     result = leaves.wrap(data)
     ways = tuple([each for each in ways if each[0]._needs]) if recording.enabled else ()
     if ways and result.dtype.category >= dtypes.FLOATING:
-        result._node = record(_Crossing([way for _, way in ways]), tuple([x._edge() for x, _ in ways]))
+        result._node = record(_Crossing(name, [way for _, way in ways]), tuple([x._edge() for x, _ in ways]))
         result._needs = True
     return result
 
@@ -57,7 +56,7 @@ def alias(x: Tensor) -> Tensor:
     made = x._without_node()
     if not x._needs or not recording.enabled:
         return made.requires_grad_()
-    counter, made = made._counter, _crossed(_array(x), (x, lambda grad: grad))
+    counter, made = made._counter, crossed(_array(x), (x, lambda grad: grad))
     made._counter = counter
     return made
 
@@ -149,7 +148,7 @@ def enter(x: Tensor, level: Level, whole: bool = True) -> Tensor:
         found = leave(grad, level)
         return found if whole else found.sum(0)
 
-    return _crossed(_entered(_array(x), level, whole), (x, back))
+    return crossed(_entered(_array(x), level, whole), (x, back))
 
 
 def _entered(array: Any, level: Level, whole: bool) -> Any:
@@ -163,7 +162,7 @@ def _entered(array: Any, level: Level, whole: bool) -> Any:
 def leave(x: Tensor, level: Level) -> Tensor:
     """All samples, along a new first dimension."""
     inside = level in _levels(_array(x))
-    return _crossed(_left(_array(x), level), (x, lambda grad: enter(grad, level) if inside else grad.sum(0)))
+    return crossed(_left(_array(x), level), (x, lambda grad: enter(grad, level) if inside else grad.sum(0)))
 
 
 def _left(array: Any, level: Level) -> Any:
@@ -189,7 +188,7 @@ def enter_dual(x: Tensor, tangent: Tensor | None, level: Level) -> Tensor:
     ways = [(x, lambda grad: tangent_of(grad, level))]
     if tangent is not None:
         ways.append((tangent, lambda grad: primal_of(grad, level)))
-    result = _crossed(_dual(_array(x), None if tangent is None else _array(tangent), level), *ways)
+    result = crossed(_dual(_array(x), None if tangent is None else _array(tangent), level), *ways)
     level.members.append(ref(result))
     return result
 
@@ -235,7 +234,7 @@ def primal_of(x: Tensor, level: Level) -> Tensor:
             return grad
         return enter_dual(leaves.wrap(_zeros(_array(grad))), grad, level)
 
-    return _crossed(_beside(x, _part(_array(x), level, False), level), (x, back))
+    return crossed(_beside(x, _part(_array(x), level, False), level), (x, back))
 
 
 def tangent_of(x: Tensor, level: Level, zeros: bool = False) -> Tensor | None:
@@ -248,7 +247,7 @@ def tangent_of(x: Tensor, level: Level, zeros: bool = False) -> Tensor | None:
         if not (zeros and x._needs and recording.enabled):
             return None
         found = _zeros(_part(_array(x), level, False))
-    return _crossed(_beside(x, found, level), (x, lambda grad: enter_dual(grad, None, level)))
+    return crossed(_beside(x, found, level), (x, lambda grad: enter_dual(grad, None, level)))
 
 
 def _beside(x: Tensor, part: Any, level: Level) -> Any:

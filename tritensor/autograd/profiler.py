@@ -325,9 +325,8 @@ class Recorder:
             return func(*args, **(kwargs or {}))
         if name == "backward":  # whose functions of the program's are seen, too
             overriding.push(self)
-            overriding.here.skips = True
             try:
-                return func(*args, **(kwargs or {}))
+                return overriding.own_of(func)(*args, **(kwargs or {}))
             finally:
                 overriding.pop()
         return self._event(f"{_SPACE}::{name}", partial(func, *args, **(kwargs or {})), args)

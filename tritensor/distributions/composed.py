@@ -9,19 +9,17 @@ from typing import Any
 from ..autograd.mode import no_grad
 from ..functional.creation.likeness import full_like, ones_like, zeros_like
 from ..functional.elementwise.pointwise import where
-from ..special import gammaln
+from ..special import digamma, gammaln
 from ..tensors import Tensor
 from ..types.dtypes import finfo
 from ..types.size import Size
 from . import constraints
-from .continuous import Exponential, Normal, Uniform, euler
+from .continuous import Cauchy, Exponential, Gamma, Normal, Uniform
 from .discrete import Categorical
-from .distribution import Distribution, broadcast_all, stated, sum_rightmost
-from .transforms import AbsTransform, AffineTransform, ComposeTransform, ExpTransform, PowerTransform, Transform
-
-__all__ = [
-    *("Gumbel", "HalfNormal", "Independent", "LogNormal", "MixtureSameFamily", "TransformedDistribution", "Weibull")
-]
+from .distribution import Distribution, stated
+from .transform import ComposeTransform, Transform
+from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
+from .utils import broadcast_all, euler_constant, sum_rightmost
 
 
 class Independent(Distribution):
@@ -40,7 +38,7 @@ class Independent(Distribution):
         self.has_rsample = base_distribution.has_rsample
         self.has_enumerate_support = not count and base_distribution.has_enumerate_support
 
-    @property
+    @constraints.dependent_property
     def support(self) -> Any:
         """The base's."""
         found, count = self.base_dist.support, self.reinterpreted_batch_ndims
@@ -96,7 +94,7 @@ class TransformedDistribution(Distribution):
 
     has_rsample = stated("True if the base has one.", lambda self: self.base_dist.has_rsample)
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
         """The support: the codomain of the last transform."""
         if not self.transforms:
@@ -140,19 +138,14 @@ class TransformedDistribution(Distribution):
         return self._transformed(self.base_dist.icdf(self._monotone(value)))
 
 
-class HalfNormal(TransformedDistribution):
-    """The half-normal distribution: the absolute value of a normal number of mean 0."""
+class _Half(TransformedDistribution):
+    """The absolute value of a number of a symmetric distribution around 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
-
-    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
-        super().__init__(Normal(0, scale, False), AbsTransform(), validate_args)
-
-    scale = stated("The deviation of the normal number.", lambda self: self.base_dist.scale)
-    mean = stated("scale sqrt(2 / pi).", lambda self: self.scale * sqrt(2 / pi))
+    has_rsample = True
+    scale = stated("The scale of the symmetric distribution.", lambda self: self.base_dist.scale)
     mode = stated("0.", lambda self: zeros_like(self.scale))
-    variance = stated("scale^2 (1 - 2 / pi).", lambda self: self.scale**2 * (1 - 2 / pi))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -169,6 +162,30 @@ class HalfNormal(TransformedDistribution):
         return self.base_dist.entropy() - log(2)
 
 
+class HalfNormal(_Half):
+    """The half-normal distribution: the absolute value of a normal number of mean 0."""
+
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
+        super().__init__(Normal(0, scale, False), AbsTransform(), validate_args)
+
+    mean = stated("scale sqrt(2 / pi).", lambda self: self.scale * sqrt(2 / pi))
+    variance = stated("scale^2 (1 - 2 / pi).", lambda self: self.scale**2 * (1 - 2 / pi))
+
+
+class HalfCauchy(_Half):
+    """The half-Cauchy distribution: the absolute value of a Cauchy number around 0; its mean is infinite."""
+
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
+        super().__init__(Cauchy(0, scale, False), AbsTransform(), validate_args)
+
+    mean = stated("Infinite.", lambda self: full_like(self.scale, float("inf")))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return super().log_prob(value.to(self.scale.dtype) if isinstance(value, Tensor) else value)
+
+    variance = stated("Infinite.", lambda self: self.base_dist.variance)
+
+
 class Gumbel(TransformedDistribution):
     """The Gumbel distribution, that of the largest of many numbers."""
 
@@ -182,7 +199,7 @@ class Gumbel(TransformedDistribution):
         parts = [log_of, AffineTransform(0, -ones_like(self.scale)), log_of, AffineTransform(self.loc, -self.scale)]
         super().__init__(base, parts, validate_args)
 
-    mean = stated("loc + scale times Euler's constant.", lambda self: self.loc + self.scale * euler)
+    mean = stated("loc + scale times Euler's constant.", lambda self: self.loc + self.scale * euler_constant)
     mode = stated("loc.", lambda self: self.loc)
     variance = stated("(pi scale)^2 / 6.", lambda self: self.stddev**2)
     stddev = stated("pi scale / sqrt(6).", lambda self: pi / sqrt(6) * self.scale)
@@ -193,7 +210,7 @@ class Gumbel(TransformedDistribution):
         return y - y.exp() - self.scale.log()
 
     def entropy(self) -> Tensor:
-        return self.scale.log() + (1 + euler)
+        return self.scale.log() + (1 + euler_constant)
 
 
 class Weibull(TransformedDistribution):
@@ -226,13 +243,15 @@ class Weibull(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         inverse = self.concentration_reciprocal
-        return euler * (1 - inverse) + (self.scale * inverse).log() + 1
+        return euler_constant * (1 - inverse) + (self.scale * inverse).log() + 1
 
 
 class LogNormal(TransformedDistribution):
     """The log-normal distribution: exp of normal numbers."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
@@ -249,6 +268,123 @@ class LogNormal(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() + self.loc
+
+
+class InverseGamma(TransformedDistribution):
+    """The inverse gamma distribution: 1 / x of gamma numbers x."""
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None) -> None:
+        base = Gamma(concentration, rate, validate_args)
+        super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args)
+
+    concentration = stated("The parameter of the gamma numbers.", lambda self: self.base_dist.concentration)
+    rate = stated("The parameter of the gamma numbers.", lambda self: self.base_dist.rate)
+    mode = stated("rate / (concentration + 1).", lambda self: self.rate / (self.concentration + 1))
+
+    @property
+    def mean(self) -> Tensor:
+        """rate / (concentration - 1), infinite for concentrations up to 1."""
+        return where(self.concentration > 1, self.rate / (self.concentration - 1), float("inf"))
+
+    @property
+    def variance(self) -> Tensor:
+        """rate^2 / ((a - 1)^2 (a - 2)), infinite for concentrations a up to 2."""
+        a = self.concentration
+        return where(a > 2, self.rate**2 / ((a - 1) ** 2 * (a - 2)), float("inf"))
+
+    def entropy(self) -> Tensor:
+        a = self.concentration
+        return a + self.rate.log() + gammaln(a) - (1 + a) * digamma(a)
+
+
+class Kumaraswamy(TransformedDistribution):
+    """The Kumaraswamy distribution, of the distribution function 1 - (1 - x^a)^b, with a = concentration1 and b =
+    concentration0."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(
+        self,
+        concentration1: Tensor | float,
+        concentration0: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
+        one, other = (PowerTransform(each.reciprocal()) for each in (self.concentration0, self.concentration1))
+        base = Uniform(zeros_like(self.concentration0), ones_like(self.concentration0), validate_args)
+        super().__init__(base, [one, AffineTransform(1.0, -1.0), other], validate_args)
+
+    def _moment(self, order: int) -> Tensor:
+        b, part = self.concentration0, 1 + order / self.concentration1
+        return b * (gammaln(part) + gammaln(b) - gammaln(part + b)).exp()
+
+    mean = stated("b B(1 + 1 / a, b).", lambda self: self._moment(1))
+    variance = stated("The second moment, less the square of the mean.", lambda self: self._moment(2) - self.mean**2)
+
+    @property
+    def mode(self) -> Tensor:
+        """By its logarithm; NaN where a or b is below 1."""
+        a, b = self.concentration1, self.concentration0
+        found = b.reciprocal() * (-b).log1p() - (-b * a).log1p()
+        return where((b < 1) | (a < 1), float("nan"), found).exp()
+
+    def entropy(self) -> Tensor:
+        a, b = self.concentration1, self.concentration0
+        harmonic = digamma(b + 1) + euler_constant
+        return 1 - b.reciprocal() + (1 - a.reciprocal()) * harmonic - a.log() - b.log()
+
+
+class LogisticNormal(TransformedDistribution):
+    """The logistic-normal distribution of shares: normal numbers through `StickBreakingTransform`."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args)
+        base = base if base.batch_shape else base.expand((1,))
+        super().__init__(base, StickBreakingTransform(), validate_args)
+
+    loc = stated("The mean of the normal numbers.", lambda self: self.base_dist.base_dist.loc)
+    scale = stated("The deviation of the normal numbers.", lambda self: self.base_dist.base_dist.scale)
+
+
+class Pareto(TransformedDistribution):
+    """The Pareto distribution: scale exp(x) of exponential numbers x of the rate `alpha`."""
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    support = constraints.dependent_property(
+        lambda self: constraints.greater_than_eq(self.scale), is_discrete=False, event_dim=0
+    )
+
+    def __init__(self, scale: Tensor | float, alpha: Tensor | float, validate_args: bool | None = None) -> None:
+        self.scale, self.alpha = broadcast_all(scale, alpha)
+        parts: list[Transform] = [ExpTransform(), AffineTransform(0, self.scale)]
+        super().__init__(Exponential(self.alpha, validate_args), parts, validate_args)
+
+    mode = stated("scale.", lambda self: self.scale)
+
+    @property
+    def mean(self) -> Tensor:
+        """alpha scale / (alpha - 1), infinite for alpha up to 1."""
+        a = self.alpha.clamp(min=1)
+        return a * self.scale / (a - 1)
+
+    @property
+    def variance(self) -> Tensor:
+        """alpha scale^2 / ((alpha - 1)^2 (alpha - 2)), infinite for alpha up to 2."""
+        a = self.alpha.clamp(min=2)
+        return self.scale**2 * a / ((a - 1) ** 2 * (a - 2))
+
+    def entropy(self) -> Tensor:
+        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
 
 
 class MixtureSameFamily(Distribution):
@@ -280,7 +416,9 @@ class MixtureSameFamily(Distribution):
 
     mixture_distribution = stated("The Categorical.", lambda self: self._mixture)
     component_distribution = stated("The components.", lambda self: self._components)
-    support = stated("The components'.", lambda self: constraints.MixtureSameFamilyConstraint(self._components.support))
+    support = constraints.dependent_property(
+        lambda self: constraints.MixtureSameFamilyConstraint(self._components.support)
+    )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         made = type(self).__new__(type(self)) if _instance is None else _instance
@@ -305,7 +443,8 @@ class MixtureSameFamily(Distribution):
         return (weights * self._components.variance).sum(dim) + (weights * away.square()).sum(dim)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return (self._components.cdf(value.unsqueeze(-1)) * self._mixture.probs).sum(-1)
+        found = self._components.cdf(value.unsqueeze(-1 - len(self._event_shape)))
+        return (found * self._mixture.probs).sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from .. import linalg
@@ -43,12 +44,20 @@ class Constraint:
 class _Dependent(Constraint):
     """A region that depends on other parameters; `dependent(event_dim=1)` says what of it does not."""
 
-    def __init__(self, *, is_discrete: Any = False, event_dim: Any = 0) -> None:
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+    def __init__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    def _known(self, name: str) -> Any:
+        value = vars(self)[f"_{name}"]
+        require(value is not None, NotImplementedError, ".{} cannot be determined statically", name)
+        return value
+
+    is_discrete: Any = property(lambda self: self._known("is_discrete"))
+    event_dim: Any = property(lambda self: self._known("event_dim"))
 
     def __call__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> _Dependent:
-        given = self.is_discrete if is_discrete is None else is_discrete
-        return _Dependent(is_discrete=given, event_dim=self.event_dim if event_dim is None else event_dim)
+        given = self._is_discrete if is_discrete is None else is_discrete
+        return _Dependent(is_discrete=given, event_dim=self._event_dim if event_dim is None else event_dim)
 
     def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
@@ -59,11 +68,11 @@ class dependent_property(property, _Dependent):
 
     def __init__(self, fn: Any = None, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
         super().__init__(fn)
-        self.is_discrete, self.event_dim = is_discrete, event_dim  # type: ignore[assignment]
+        self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Any) -> dependent_property:  # type: ignore[override]
         """The property of a function."""
-        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+        return dependent_property(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _Real(Constraint):
@@ -109,13 +118,14 @@ def _bounded(name: str, lower: str, upper: str, discrete: bool = False) -> Any:
     )
 
 
-greater_than = _bounded("_GreaterThan", "(", "")
-greater_than_eq = _bounded("_GreaterThanEq", "[", "")
-less_than = _bounded("_LessThan", "", ")")
-interval = _bounded("_Interval", "[", "]")
-half_open_interval = _bounded("_HalfOpenInterval", "[", ")")
-integer_interval = _bounded("_IntegerInterval", "[", "]", True)
-_integer_above = _bounded("_IntegerGreaterThan", "[", "", True)
+greater_than = _GreaterThan = _bounded("_GreaterThan", "(", "")
+greater_than_eq = _GreaterThanEq = _bounded("_GreaterThanEq", "[", "")
+less_than = _LessThan = _bounded("_LessThan", "", ")")
+interval = _Interval = _bounded("_Interval", "[", "]")
+half_open_interval = _HalfOpenInterval = _bounded("_HalfOpenInterval", "[", ")")
+integer_interval = _IntegerInterval = _bounded("_IntegerInterval", "[", "]", True)
+_IntegerGreaterThan = _bounded("_IntegerGreaterThan", "[", "", True)
+_IntegerLessThan = _bounded("_IntegerLessThan", "", "]", True)
 
 
 class _Simplex(Constraint):
@@ -163,7 +173,7 @@ class _LowerTriangular(Constraint):
         return (value.tril() == value).flatten(-2).all(-1)
 
 
-class _CorrelationCholesky(Constraint):
+class _CorrCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
@@ -206,9 +216,17 @@ class _Joined(Constraint):
         self.is_discrete = any(each.is_discrete for each in cseq)
         self.event_dim = max(each.event_dim for each in cseq)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.capitalize()}()"
+
+    def _check_dim(self, value: Tensor) -> None:
+        words = "dim {} out of range for value with {} dimensions"
+        require(-value.ndim <= self.dim < value.ndim, AssertionError, words, self.dim, value.ndim)
+
     def _parts(self, value: Tensor) -> list[Tensor]:
-        require(-value.ndim <= self.dim < value.ndim, IndexError, "dim {} is out of range", self.dim)
-        return list(value.split(self.lengths, self.dim))
+        self._check_dim(value)
+        starts = accumulate([0, *self.lengths[:-1]])
+        return [value.narrow(self.dim, start, length) for start, length in zip(starts, self.lengths, strict=True)]
 
 
 class cat(_Joined):
@@ -230,8 +248,8 @@ class stack(_Joined):
 
     def check(self, value: Tensor) -> Tensor:
         """True if each event is in the region."""
-        parts = [part.squeeze(self.dim) for part in self._parts(value)]
-        return pile([each.check(part) for each, part in zip(self.cseq, parts, strict=True)], self.dim)
+        self._check_dim(value)
+        return pile([each.check(part) for each, part in zip(self.cseq, value.unbind(self.dim))], self.dim)
 
 
 class independent(Constraint):
@@ -277,9 +295,16 @@ def is_dependent(constraint: Any) -> bool:
 
 
 dependent, real, boolean, simplex, one_hot = _Dependent(), _Real(), _Boolean(), _Simplex(), _OneHot()
-lower_cholesky, lower_triangular, corr_cholesky = _LowerCholesky(), _LowerTriangular(), _CorrelationCholesky()
+lower_cholesky, lower_triangular, corr_cholesky = _LowerCholesky(), _LowerTriangular(), _CorrCholesky()
 square, symmetric = _Square(), _Symmetric()
 positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDefinite()
 positive, nonnegative, unit_interval = greater_than(0.0), greater_than_eq(0.0), interval(0.0, 1.0)
-nonnegative_integer, positive_integer = _integer_above(0), _integer_above(1)
+nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterThan(1)
 real_vector = independent(real, 1)
+_Cat, _Stack, _IndependentConstraint, _Multinomial, _DependentProperty = (
+    cat,
+    stack,
+    independent,
+    multinomial,
+    dependent_property,
+)

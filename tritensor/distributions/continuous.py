@@ -9,21 +9,25 @@ from collections.abc import Callable, Sequence
 from math import log, pi, sqrt
 from typing import Any
 
+from ..autograd.mode import no_grad
 from ..functional.creation.creation import as_tensor
 from ..functional.creation.likeness import full_like, zeros_like
 from ..functional.elementwise.pointwise import where
 from ..operators.function import Function
 from ..random import rand, randn
-from ..special import digamma, gammaln
+from ..special import digamma, gammaln, i0e, i1e
 from ..tensors import Tensor
+from ..types.dtypes import finfo
 from . import constraints
-from .distribution import Distribution, stated, tiny
+from .distribution import Distribution, stated
+from .exp_family import ExponentialFamily
+from .utils import lazy_property, tiny
 
 __all__ = [
     *("Cauchy", "Chi2", "Exponential", "Gamma", "Laplace", "Normal", "StudentT", "Uniform"),
-    *("euler", "standard_gamma"),
+    *("FisherSnedecor", "GeneralizedPareto", "VonMises", "standard_gamma"),
 ]
-euler = 0.57721566490153286
+_Number = Tensor | float
 _ROOT = log(sqrt(2 * pi))
 
 
@@ -53,7 +57,7 @@ class _Located(Distribution):
     mode = stated("loc.", lambda self: self.loc)
 
 
-class Normal(_Located):
+class Normal(_Located, ExponentialFamily):
     """The normal distribution with mean `loc` and standard deviation `scale`.
 
     >>> import tritensor as torch
@@ -61,6 +65,9 @@ class Normal(_Located):
     tensor(-0.9189)
     """
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.loc / self.scale**2, -0.5 * self.scale**-2))
+    _log_normalizer = staticmethod(lambda x, y: -0.25 * x**2 / y + 0.5 * (-pi / y).log())
     stddev = stated("scale.", lambda self: self.scale)
     variance = stated("scale^2.", lambda self: self.scale**2)
 
@@ -144,7 +151,9 @@ class Uniform(Distribution):
         """Each bound depends on the other."""
         return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
 
-    support = stated("From low to high.", lambda self: constraints.interval(self.low, self.high))
+    support = constraints.dependent_property(
+        lambda self: constraints.interval(self.low, self.high), is_discrete=False, event_dim=0
+    )
     mean = stated("The middle.", lambda self: (self.high + self.low) / 2)
     mode = stated("NaN: all are alike.", lambda self: self.high * float("nan"))
     stddev = stated("(high - low) / sqrt(12).", lambda self: (self.high - self.low) / 12**0.5)
@@ -169,7 +178,7 @@ class Uniform(Distribution):
         return (self.high - self.low).log()
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """The exponential distribution, of density rate exp(-rate x)."""
 
     arg_constraints = {"rate": constraints.positive}
@@ -179,6 +188,9 @@ class Exponential(Distribution):
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, rate=rate)
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (-self.rate,))
+    _log_normalizer = staticmethod(lambda x: -(-x).log())
     mean = stated("1 / rate.", lambda self: self.rate.reciprocal())
     mode = stated("0.", lambda self: zeros_like(self.rate))
     stddev = stated("1 / rate.", lambda self: self.rate.reciprocal())
@@ -242,7 +254,7 @@ def standard_gamma(alpha: Tensor) -> Tensor:
     return _StandardGamma.apply(alpha)
 
 
-class Gamma(Distribution):
+class Gamma(ExponentialFamily):
     """The gamma distribution, of density rate^a x^(a - 1) exp(-rate x) / Gamma(a), with a = concentration."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
@@ -252,6 +264,9 @@ class Gamma(Distribution):
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, concentration=concentration, rate=rate)
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
+    _log_normalizer = staticmethod(lambda x, y: gammaln(x + 1) + (x + 1) * (-y.reciprocal()).log())
     mean = stated("concentration / rate.", lambda self: self.concentration / self.rate)
     mode = stated("(concentration - 1) / rate, or 0.", lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
     variance = stated("concentration / rate^2.", lambda self: self.concentration / self.rate**2)
@@ -323,3 +338,152 @@ class StudentT(Distribution):
         half = self.df / 2
         beta = gammaln(half) + gammaln(half * 0 + 0.5) - gammaln(half + 0.5)
         return self.scale.log() + (half + 0.5) * (digamma(half + 0.5) - digamma(half)) + 0.5 * self.df.log() + beta
+
+
+class FisherSnedecor(Distribution):
+    """The F distribution: the ratio of two chi-squared numbers, each over its degrees of freedom."""
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, df1: Tensor | float, df2: Tensor | float, validate_args: bool | None = None) -> None:
+        self._set(validate_args, df1=df1, df2=df2)
+
+    mean = stated("df2 / (df2 - 2), NaN for df2 up to 2.", lambda self: self._above(2) / (self._above(2) - 2))
+
+    def _above(self, least: float) -> Tensor:
+        return where(self.df2 <= least, float("nan"), self.df2)
+
+    @property
+    def mode(self) -> Tensor:
+        """(df1 - 2) df2 / (df1 (df2 + 2)), NaN for df1 up to 2."""
+        found = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
+        return where(self.df1 <= 2, float("nan"), found)
+
+    @property
+    def variance(self) -> Tensor:
+        """2 df2^2 (df1 + df2 - 2) / (df1 (df2 - 2)^2 (df2 - 4)), NaN for df2 up to 4."""
+        df2 = self._above(4)
+        return 2 * df2**2 * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2) ** 2 * (df2 - 4))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape, least = self._extended_shape(sample_shape), finfo(self.df1.dtype).tiny
+        one, other = (standard_gamma((df / 2).expand(shape)) / df for df in (self.df1, self.df2))
+        return (one / other.clamp(min=least)).clamp(min=least)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
+        front = gammaln(a + b) - gammaln(a) - gammaln(b)
+        return front + a * ratio.log() + (a - 1) * value.log() - (a + b) * (ratio * value).log1p()
+
+
+class GeneralizedPareto(Distribution):
+    """The generalized Pareto distribution of what lies above `loc`; exponential where `concentration` is 0."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
+    has_rsample = True
+
+    def __init__(self, loc: _Number, scale: _Number, concentration: _Number, validate_args: bool | None = None) -> None:
+        self._set(validate_args, loc=loc, scale=scale, concentration=concentration)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        """From loc on; of a negative concentration up to loc - scale / concentration."""
+        c = self.concentration
+        return constraints.interval(self.loc, where(c < 0, self.loc - self.scale / c, float("inf")))
+
+    mode = stated("loc.", lambda self: self.loc)
+
+    @property
+    def mean(self) -> Tensor:
+        """loc + scale / (1 - concentration), NaN for concentrations from 1 on."""
+        known = self.concentration < 1
+        return where(known, self.loc + self.scale / (1 - where(known, self.concentration, 0.5)), float("nan"))
+
+    @property
+    def variance(self) -> Tensor:
+        """scale^2 / ((1 - c)^2 (1 - 2 c)), NaN for concentrations c from 0.5 on."""
+        known = self.concentration < 0.5
+        c = where(known, self.concentration, 0.25)
+        return where(known, self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c)), float("nan"))
+
+    @property
+    def _shape_or_one(self) -> tuple[Tensor, Tensor]:
+        """Where the concentration is 0, and the concentration, 1 there."""
+        none = self.concentration.isclose(zeros_like(self.concentration))
+        return none, where(none, 1, self.concentration)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.icdf(_like(rand, self, self.loc, sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        z, (none, c) = (value - self.loc) / self.scale, self._shape_or_one
+        power = 1 / c + zeros_like(z) + 1
+        return -self.scale.log() - where(none, z, where(power == 0, power, power * (c * z).log1p()))
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability of more than `value`."""
+        self._validate_sample(value)
+        z, (none, c) = (value - self.loc) / self.scale, self._shape_or_one
+        return where(none, -z, -(c * z).log1p() / c)
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability of at most `value`."""
+        return (-self.log_survival_function(value).exp()).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return self.log_cdf(value).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        rest, (none, c) = (-value).log1p(), self._shape_or_one
+        return where(none, self.loc - self.scale * rest, self.loc + self.scale / c * (-c * rest).expm1())
+
+    def entropy(self) -> Tensor:
+        return self.scale.log() + self.concentration + 1
+
+
+class VonMises(Distribution):
+    """The von Mises distribution of angles, of density exp(concentration cos(x - loc)) over a Bessel function.
+
+    Samples are drawn in double precision by the method of Best & Fisher (1979).
+    """
+
+    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
+
+    def __init__(self, loc: Tensor | float, concentration: Tensor | float, validate_args: bool | None = None) -> None:
+        self._set(validate_args, loc=loc, concentration=concentration)
+
+    mean = stated("loc: the mean on the circle.", lambda self: self.loc)
+    mode = stated("loc.", lambda self: self.loc)
+
+    @lazy_property
+    def variance(self) -> Tensor:
+        """The variance on the circle, 1 - I1(concentration) / I0(concentration)."""
+        return 1 - i1e(self.concentration) / i0e(self.concentration)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with no_grad():
+            loc, k = (
+                each.expand(self._extended_shape(sample_shape)).double() for each in (self.loc, self.concentration)
+            )
+            tau = 1 + (1 + 4 * k**2).sqrt()
+            rho = (tau - (2 * tau).sqrt()) / (2 * k)
+            r = where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho))  # by its series where rho is lost in rounding
+            missing = (k > 0) & (k + loc).isfinite()
+            found = where(missing, loc, float("nan"))
+            while missing.any():
+                u = rand(3, *k.shape, dtype=k.dtype, device=k.device)
+                z = (pi * u[0]).cos()
+                f = (1 + r * z) / (r + z)
+                c = k * (r - f)
+                good = missing & ((c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 - c >= 0))
+                found, missing = where(good, (u[2] - 0.5).sign() * f.acos() + loc, found), missing & ~good
+            return ((found + pi) % (2 * pi) - pi).to(self.loc.dtype)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        k = self.concentration
+        return k * (value - self.loc).cos() - log(2 * pi) - i0e(k).log() - k

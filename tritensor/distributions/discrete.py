@@ -13,25 +13,30 @@ from ..functional.elementwise.pointwise import where
 from ..functional.indexing.lookup import one_hot
 from ..functional.random.sampling import binomial, poisson
 from ..functional.views.views import broadcast_tensors
-from ..nn.functional import binary_cross_entropy_with_logits
+from ..nn.functional import binary_cross_entropy_with_logits, logsigmoid
 from ..random import bernoulli, multinomial, rand
 from ..special import gammaln
 from ..tensors import Tensor
 from ..types.dtypes import finfo
 from . import constraints
-from .distribution import Distribution, Weighted, broadcast_all, stated, tiny
+from .continuous import standard_gamma
+from .distribution import Distribution, Weighted, stated
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, tiny
 
 
-class _Binary(Weighted):
+class Binary(Weighted):
     """By one probability for each of the batch."""
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
 
-    def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Any = None, logits: Tensor | float | None = None, validate_args: bool | None = None
+    ) -> None:
         self._set_weights(probs, logits, validate_args)
 
 
-class Bernoulli(_Binary):
+class Bernoulli(Binary, ExponentialFamily):
     """The Bernoulli distribution: 1 with probability `probs`, else 0.
 
     >>> import tritensor as torch
@@ -41,6 +46,9 @@ class Bernoulli(_Binary):
 
     support = constraints.boolean
     has_enumerate_support = True
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.probs.logit(),))
+    _log_normalizer = staticmethod(lambda x: x.exp().log1p())
 
     mean = stated("probs.", lambda self: self.probs)
 
@@ -64,10 +72,10 @@ class Bernoulli(_Binary):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._values_of_axis(arange(2, dtype=self._weight.dtype, device=self._weight.device), expand)
+        return self._values_of_axis(arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
 
-class Geometric(_Binary):
+class Geometric(Binary):
     """The geometric distribution: the number of failures before the first success, of probability `probs`."""
 
     support = constraints.nonnegative_integer
@@ -101,7 +109,7 @@ class Geometric(_Binary):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
 
 
-class Binomial(_Binary):
+class Binomial(Binary):
     """The binomial distribution: the number of successes in `total_count` trials."""
 
     has_enumerate_support = True
@@ -111,14 +119,12 @@ class Binomial(_Binary):
         self, total_count: Any = 1, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._set_weights(probs, logits, validate_args, total_count=total_count)
-        self.total_count = self.total_count.to(self._weight.dtype)
+        self.total_count = self.total_count.to(self._param.dtype)
 
-    @property
-    def arg_constraints(self) -> Any:
-        """Also of the number of trials."""
-        return {"total_count": constraints.nonnegative_integer, **_Binary.arg_constraints}
-
-    support = stated("From 0 to `total_count`.", lambda self: constraints.integer_interval(0, self.total_count))
+    arg_constraints = {"total_count": constraints.nonnegative_integer, **Binary.arg_constraints}
+    support = constraints.dependent_property(
+        lambda self: constraints.integer_interval(0, self.total_count), is_discrete=True, event_dim=0
+    )
     mean = stated("n p.", lambda self: self.total_count * self.probs)
 
     @property
@@ -149,10 +155,49 @@ class Binomial(_Binary):
         most = int(self.total_count.max().item())
         if not (self.total_count == most).all():
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
-        return self._values_of_axis(arange(most + 1, dtype=self._weight.dtype, device=self._weight.device), expand)
+        return self._values_of_axis(arange(most + 1, dtype=self._param.dtype, device=self._param.device), expand)
 
 
-class Poisson(Distribution):
+class NegativeBinomial(Weighted):
+    """The negative binomial distribution: the number of successes before `total_count` failures."""
+
+    support = constraints.nonnegative_integer
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    total_count: Tensor
+
+    def __init__(
+        self, total_count: Any, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._set_weights(probs, logits, validate_args, total_count=total_count)
+        self.total_count = self.total_count.to(self._param.dtype)
+
+    mean = stated("n p / (1 - p).", lambda self: self.total_count * self.logits.exp())
+
+    @property
+    def mode(self) -> Tensor:
+        """floor((n - 1) p / (1 - p)), or 0."""
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0)
+
+    variance = stated("n p / (1 - p)^2.", lambda self: self.mean / (-self.logits).sigmoid())
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            return poisson(standard_gamma(self.total_count.expand(shape)) * self.logits.exp())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        n, logits = self.total_count, self.logits
+        front = gammaln(1 + value) - gammaln(n + value) + gammaln(n)
+        front = front.masked_fill(n + value == 0, 0)  # no trials: the infinities of two gamma functions
+        return n * logsigmoid(-logits) + value * logsigmoid(logits) - front
+
+
+class Poisson(ExponentialFamily):
     """The Poisson distribution: the number of events at a rate."""
 
     arg_constraints = {"rate": constraints.nonnegative}
@@ -161,6 +206,8 @@ class Poisson(Distribution):
     def __init__(self, rate: Tensor | float, validate_args: bool | None = None) -> None:
         self._set(validate_args, rate=rate)
 
+    _natural_params = property(lambda self: (self.rate.log(),))
+    _log_normalizer = staticmethod(lambda x: x.exp())
     mean = stated("rate.", lambda self: self.rate)
     mode = stated("floor(rate).", lambda self: self.rate.floor())
     variance = stated("rate.", lambda self: self.rate)
@@ -188,9 +235,11 @@ class Categorical(Weighted):
 
     @property
     def _num_events(self) -> int:
-        return int(self._weight.shape[-1])
+        return int(self._param.shape[-1])
 
-    support = stated("The numbers of the classes.", lambda self: constraints.integer_interval(0, self._num_events - 1))
+    support = constraints.dependent_property(
+        lambda self: constraints.integer_interval(0, self._num_events - 1), is_discrete=True, event_dim=0
+    )
     mean = stated("NaN: classes have no mean.", lambda self: full_like(self.probs[..., 0].detach(), float("nan")))
     mode = stated("The most likely class.", lambda self: self.probs.argmax(-1))
     variance = stated("NaN.", lambda self: self.mean)
@@ -215,10 +264,10 @@ class Categorical(Weighted):
         return -(self.logits.clamp(min=finfo(self.logits.dtype).min) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._values_of_axis(arange(self._num_events, device=self._weight.device), expand)
+        return self._values_of_axis(arange(self._num_events, device=self._param.device), expand)
 
 
-class _OfClasses(Distribution):
+class OfClasses(Distribution):
     """Events that are vectors, an element for each class of a Categorical."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -233,7 +282,7 @@ class _OfClasses(Distribution):
     param_shape = stated("The shape of the weights.", lambda self: self._categorical.param_shape)
 
 
-class OneHotCategorical(_OfClasses):
+class OneHotCategorical(OfClasses):
     """The one-hot categorical distribution: a class as a vector of zeros and a one."""
 
     support = constraints.one_hot
@@ -263,7 +312,16 @@ class OneHotCategorical(_OfClasses):
         return self._hot(self._categorical.enumerate_support(expand))
 
 
-class Multinomial(_OfClasses):
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """The one-hot categorical distribution, whose samples have the gradients of the probabilities."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+class Multinomial(OfClasses):
     """The multinomial distribution: the counts of each class in `total_count` draws."""
 
     def __init__(
@@ -274,10 +332,9 @@ class Multinomial(_OfClasses):
         self.total_count = total_count
         self._set_classes(probs, logits, validate_args)
 
-    @property
-    def support(self) -> Any:
-        """Counts whose sum is at most `total_count`."""
-        return constraints.multinomial(self.total_count)
+    support = constraints.dependent_property(
+        lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1
+    )
 
     mean = stated("n p.", lambda self: self.probs * self.total_count)
     variance = stated("n p (1 - p).", lambda self: self.total_count * self.probs * (1 - self.probs))

@@ -3,49 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..autograd.mode import enable_grad, no_grad, recording
-from ..autograd.precision import state
+from ..autograd.mode import no_grad
 from ..errors import require
-from ..functional.creation.creation import tensor
-from ..functional.views.views import broadcast_tensors
-from ..operators.rules import Number
 from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
-__all__ = ["Distribution", "Weighted", "broadcast_all", "lazy", "stated", "sum_rightmost", "tiny"]
+__all__ = ["Distribution"]
 
 
 def stated(formula: str, compute: Any) -> Any:
     """A property by its formula, for moments and the like."""
     return property(compute, doc=formula)
-
-
-class lazy(cached_property[Tensor]):
-    """A property that is computed when it is first read, always with recording on, and then is a plain attribute.
-
-    `sample` reads it without recording, and gradients flow through it later. In inference mode and under autocast it is
-    computed anew, because outside of them that value would have no graph, or another dtype.
-    """
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None:
-            return self
-        if recording.inference or state.types:
-            return self.func(instance)
-        with enable_grad():
-            value = vars(instance)[self.attrname] = self.func(instance)
-        return value
-
-
-def tiny(x: Tensor) -> float:
-    """The step from 1 of a tensor's dtype; probabilities and uniform numbers are kept that far from 0 and 1."""
-    from ..types.dtypes import finfo
-
-    return float(finfo(x.dtype).eps)
 
 
 class Distribution:
@@ -63,6 +35,7 @@ class Distribution:
     arg_constraints: Any = {}
     support: Any = constraints.real
     _validate_args = __debug__
+    _unexpanded: tuple[str, ...] = ()  # tensors of a shape of their own
 
     if TYPE_CHECKING:
 
@@ -75,12 +48,15 @@ class Distribution:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
-        if not self._validate_args:
-            return
+        if self._validate_args:
+            self._check_parameters()
+        super().__init__()
+
+    def _check_parameters(self) -> None:
         for name, constraint in self.arg_constraints.items():
             if constraints.is_dependent(constraint):
                 continue
-            if name not in vars(self) and isinstance(getattr(type(self), name, None), lazy):
+            if name not in vars(self) and isinstance(getattr(type(self), name, None), lazy_property):
                 continue  # the other spelling of probabilities
             value = getattr(self, name)
             if not constraint.check(value).all():
@@ -113,10 +89,10 @@ class Distribution:
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """The same distribution for a larger batch; the parameters are expanded, not copied."""
-        made = type(self).__new__(type(self)) if _instance is None else _instance
+        made = self._get_checked_instance(type(self), _instance)
         shape = Size(batch_shape)
         for name, value in vars(self).items():
-            if isinstance(value, Tensor):
+            if isinstance(value, Tensor) and name not in self._unexpanded:
                 own = value.shape[len(self._batch_shape) :]
                 value = value.expand(*shape, *own)
             elif isinstance(value, Distribution):
@@ -124,6 +100,20 @@ class Distribution:
             vars(made)[name] = value
         made._batch_shape = shape
         return made
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """What `expand` fills: what a subclass gave it, or a new one.
+
+        Raises:
+            NotImplementedError: a subclass of `cls` has a constructor of its own and uses its `expand`.
+        """
+        kind = type(self)
+        if _instance is None and kind.__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"Subclass {kind.__name__} of {cls.__name__} that defines a custom __init__ method must also define a "
+                "custom .expand() method."
+            )
+        return kind.__new__(kind) if _instance is None else _instance
 
     @property
     def mean(self) -> Tensor:
@@ -215,51 +205,39 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def broadcast_all(*values: Any) -> Any:
-    """Tensors of one shape, of numbers and tensors."""
-    if not all(isinstance(value, (Tensor, *Number)) for value in values):
-        raise ValueError(
-            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
-        )
-    given = [value for value in values if isinstance(value, Tensor)]
-    like: dict[str, Any] = {"dtype": given[0].dtype, "device": given[0].device} if given else {}
-    made = [value if isinstance(value, Tensor) else tensor(float(value), **like) for value in values]
-    return broadcast_tensors(*made)
-
-
-def sum_rightmost(x: Tensor, count: int) -> Tensor:
-    """The sum over the last dimensions."""
-    return x.sum(tuple(range(-count, 0))) if count else x
-
-
 class Weighted(Distribution):
     """A distribution by `probs` or by `logits`, the other of which is computed when it is asked for."""
 
     binary = True  # one probability for each of the batch; otherwise those of all events along the last dimension
 
-    def _set_weights(self, probs: Any, logits: Tensor | None, validate_args: bool | None, **parameters: Any) -> None:
+    def _set_weights(
+        self, probs: Any, logits: Tensor | float | None, validate_args: bool | None, **parameters: Any
+    ) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        name, value = ("probs", probs) if logits is None else ("logits", logits)
+        name = "probs" if logits is None else "logits"
+        value: Any = probs if logits is None else logits
         if not self.binary:
             require(value.ndim >= 1, ValueError, "`{}` parameter must be at least one-dimensional.", name)
             value = value / value.sum(-1, True) if name == "probs" else value - value.logsumexp(-1, True)
         self._set(validate_args, event=0 if self.binary else 1, **parameters, **{name: value})
 
     @property
-    def _weight(self) -> Tensor:
+    def _param(self) -> Tensor:
         """One of the two, of which there is at least one."""
         return getattr(self, "probs" if "probs" in vars(self) else "logits")
 
-    param_shape = stated("The shape of the weights.", lambda self: self._weight.shape)
+    param_shape = stated("The shape of the weights.", lambda self: self._param.shape)
 
-    @lazy
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._param.new(*args, **kwargs)
+
+    @lazy_property
     def logits(self) -> Tensor:
         """The logarithms of the odds, or of the probabilities of all events."""
-        kept = self.probs.clamp(tiny(self.probs), 1 - tiny(self.probs))
-        return kept.log() - (-kept).log1p() if self.binary else kept.log()
+        return probs_to_logits(self.probs, self.binary)
 
-    @lazy
+    @lazy_property
     def probs(self) -> Tensor:
         """The probabilities."""
-        return self.logits.sigmoid() if self.binary else self.logits.softmax(-1)
+        return logits_to_probs(self.logits, self.binary)

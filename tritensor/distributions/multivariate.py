@@ -6,21 +6,72 @@ from collections.abc import Sequence
 from math import log, pi
 from typing import Any
 
+from .. import linalg
 from ..errors import require
+from ..functional.creation.likeness import ones_like
 from ..functional.creation.ranges import eye
 from ..functional.elementwise.pointwise import where
 from ..functional.indexing.lookup import one_hot
 from ..functional.views.joining import stack
+from ..operators.function import Function
 from ..random import randn
 from ..special import digamma, gammaln
 from ..tensors import Tensor
+from ..types.dtypes import finfo
 from ..types.layout import broadcast_shapes
 from . import constraints
 from .continuous import standard_gamma
-from .distribution import Distribution, broadcast_all, lazy, stated
+from .distribution import Distribution, stated
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, lazy_property
 
 
-class Dirichlet(Distribution):
+def _fraction(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The continued fraction of the incomplete beta function (Press et al., Numerical Recipes, 6.4)."""
+    c, d = ones_like(x), 1 / (1 - (a + b) * x / (a + 1))
+    found = d
+    for m in range(1, 64):
+        for term in (
+            m * (b - m) * x / ((a - 1 + 2 * m) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 1 + 2 * m)),
+        ):
+            c, d = 1 + term / c, 1 / (1 + term * d)
+            found = found * c * d
+    return found
+
+
+def share_slope(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The derivative by `a` of a Beta number x, implicit: -dI_x(a, b)/da over the density, with the tail that is
+    smaller."""
+    upper = x > (a + 1) / (a + b + 2)
+    step = a * 1e-5
+    first, second = where(upper, b, a), where(upper, a, b)
+    near = where(upper, 1 - x, x)
+    ends = [_fraction(near, first + where(upper, 0, h), second + where(upper, h, 0)) for h in (step, -step)]
+    front = x.log() - digamma(a) + digamma(a + b) - where(upper, 0, 1 / a)
+    found = (ends[0] + ends[1]) / 2 * front + (ends[0] - ends[1]) / (2 * step)
+    return where(upper, 1, -1) * x * (1 - x) / first * found
+
+
+class _StandardDirichlet(Function):
+    """Shares of gamma numbers, inside of (0, 1), with gradients that depend on the shares alone."""
+
+    @staticmethod
+    def forward(ctx: Any, concentration: Tensor) -> Tensor:
+        numbers = standard_gamma(concentration)
+        limits = finfo(numbers.dtype)
+        shares = (numbers / numbers.sum(-1, True)).clamp(limits.tiny, 1 - limits.eps / 2)
+        ctx.save_for_backward(concentration, shares)
+        return shares
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        concentration, shares = (each.double() for each in ctx.saved_tensors)
+        slope = share_slope(shares, concentration, concentration.sum(-1, True) - concentration) / (1 - shares)
+        return (slope * (grad - (shares * grad).sum(-1, True))).to(grad.dtype)
+
+
+class Dirichlet(ExponentialFamily):
     """The Dirichlet distribution: shares that add up to 1, gamma numbers of rate 1 over their sum."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
@@ -31,6 +82,8 @@ class Dirichlet(Distribution):
         require(concentration.ndim >= 1, ValueError, "`concentration` parameter must be at least one-dimensional.")
         self._set(validate_args, 1, concentration=concentration)
 
+    _natural_params = property(lambda self: (self.concentration,))
+    _log_normalizer = staticmethod(lambda x: gammaln(x).sum(-1) - gammaln(x.sum(-1)))
     mean = stated("a / sum(a).", lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
@@ -48,8 +101,7 @@ class Dirichlet(Distribution):
         return a * (s - a) / (s**2 * (s + 1))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        found = standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
-        return found / found.sum(-1, True)
+        return _StandardDirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -63,7 +115,7 @@ class Dirichlet(Distribution):
         return found - ((a - 1) * digamma(a)).sum(-1)
 
 
-class Beta(Distribution):
+class Beta(ExponentialFamily):
     """The Beta distribution, of density x^(a - 1) (1 - x)^(b - 1) / B(a, b), with a = concentration1 and b =
     concentration0."""
 
@@ -76,6 +128,8 @@ class Beta(Distribution):
         self._dirichlet = Dirichlet(both, validate_args)
         super().__init__(both.shape[:-1], (), validate_args)
 
+    _natural_params = property(lambda self: (self.concentration1, self.concentration0))
+    _log_normalizer = staticmethod(lambda x, y: gammaln(x) + gammaln(y) - gammaln(x + y))
     concentration1 = stated("a.", lambda self: self._dirichlet.concentration[..., 0])
     concentration0 = stated("b.", lambda self: self._dirichlet.concentration[..., 1])
     mean = stated("a / (a + b).", lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
@@ -98,17 +152,98 @@ class Beta(Distribution):
         return self._dirichlet.entropy()
 
 
-class MultivariateNormal(Distribution):
-    """The multivariate normal distribution, by one of covariance matrix, its inverse and its Cholesky factor."""
+class Spread(Distribution):
+    """A covariance, given by one of its matrix, the inverse and the Cholesky factor; the others are computed."""
 
-    arg_constraints = {
-        "loc": constraints.real_vector,
+    arg_constraints: Any = {
         "covariance_matrix": constraints.positive_definite,
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
+
+    @staticmethod
+    def _chosen(
+        covariance: Tensor | None, precision: Tensor | None, factor: Tensor | None, error: type[Exception] = ValueError
+    ) -> tuple[str, Tensor]:
+        given = {"covariance_matrix": covariance, "precision_matrix": precision, "scale_tril": factor}
+        found = [(name, matrix) for name, matrix in given.items() if matrix is not None]
+        words = "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+        require(len(found) == 1, error, words)
+        ((name, matrix),) = found
+        words = "{} must be at least two-dimensional, with optional leading batch dimensions"
+        require(matrix.ndim >= 2, ValueError, words, name if error is ValueError else "scale_tril")
+        return name, matrix
+
+    def _set_factor(
+        self, name: str, matrix: Tensor, batch: Sequence[int], event: Sequence[int], validate_args: bool | None
+    ) -> None:
+        setattr(self, name, matrix.expand(*batch, -1, -1))
+        Distribution.__init__(self, batch, event, validate_args)
+        if name == "covariance_matrix":
+            matrix = linalg.cholesky(matrix)
+        elif name == "precision_matrix":  # from the factor of the matrix whose rows and columns are reversed
+            upper = linalg.cholesky(matrix.flip((-2, -1))).flip((-2, -1)).mT
+            unit = eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+            matrix = linalg.solve_triangular(upper, unit, upper=False)
+        self._unbroadcasted_scale_tril = matrix.expand(*batch, -1, -1)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        return self._unbroadcasted_scale_tril
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        return self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        factor = self._unbroadcasted_scale_tril
+        return eye(factor.shape[-1], dtype=factor.dtype, device=factor.device).cholesky_solve(factor)
+
+    def _half_log_determinant(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+class Gaussian(Distribution):
+    """Normal vectors, of which a subclass knows the covariance's determinant and inverse."""
+
     support = constraints.real_vector
     has_rsample = True
+    mean = stated("loc.", lambda self: self.loc)
+    mode = stated("loc.", lambda self: self.loc)
+
+    def _half_log_determinant(self) -> Tensor:
+        raise NotImplementedError
+
+    def _squared(self, difference: Tensor) -> Tensor:
+        """x^T inverse x."""
+        raise NotImplementedError
+
+    def _roots(self) -> list[Tensor]:
+        """Matrices R of which the covariance is the sum of all R R^T."""
+        raise NotImplementedError
+
+    def _trace(self, root: Tensor) -> Tensor:
+        """The trace of the inverse times R R^T."""
+        raise NotImplementedError
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        squares = self._squared(value - self.loc)
+        return -0.5 * (self._event_shape[0] * log(2 * pi) + squares) - self._half_log_determinant()
+
+    def entropy(self) -> Tensor:
+        found = 0.5 * self._event_shape[0] * (1 + log(2 * pi)) + self._half_log_determinant()
+        return found.expand(self._batch_shape)
+
+
+class MultivariateNormal(Spread, Gaussian):
+    """The multivariate normal distribution, by one of covariance matrix, its inverse and its Cholesky factor."""
+
+    arg_constraints = {"loc": constraints.real_vector, **Spread.arg_constraints}
 
     def __init__(
         self,
@@ -118,77 +253,121 @@ class MultivariateNormal(Distribution):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        from .. import linalg
-
         require(loc.ndim >= 1, ValueError, "loc must be at least one-dimensional.")
-        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        matrices = [(name, matrix) for name, matrix in given.items() if matrix is not None]
-        if len(matrices) != 1:
-            words = "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            raise ValueError(words)
-        ((name, matrix),) = matrices
-        if matrix.ndim < 2:
-            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
-        n, batch = loc.shape[-1], broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        name, matrix = self._chosen(covariance_matrix, precision_matrix, scale_tril)
+        batch = broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         self.loc = loc.expand(*batch, -1)
-        setattr(self, name, matrix.expand(*batch, -1, -1))
-        super().__init__(batch, (n,), validate_args)
-        if name == "scale_tril":
-            factor = matrix
-        elif name == "covariance_matrix":
-            factor = linalg.cholesky(matrix)
-        else:  # of the inverse, from the factor of the matrix whose rows and columns are reversed
-            turned = linalg.cholesky(matrix.flip((-2, -1)))
-            upper = turned.flip((-2, -1)).mT
-            factor = linalg.solve_triangular(upper, eye(n, dtype=loc.dtype, device=loc.device), upper=False)
-        self._factor = factor.expand(*batch, -1, -1)
-
-    @lazy
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        return self._factor
-
-    @lazy
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        return self._factor @ self._factor.mT
-
-    @lazy
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        from .. import linalg
-
-        inverse = linalg.solve_triangular(
-            self._factor, eye(self._event_shape[0], dtype=self.loc.dtype, device=self.loc.device), upper=False
-        )
-        return inverse.mT @ inverse
-
-    mean = stated("loc.", lambda self: self.loc)
-    mode = stated("loc.", lambda self: self.loc)
+        self._set_factor(name, matrix, batch, loc.shape[-1:], validate_args)
 
     @property
     def variance(self) -> Tensor:
         """The diagonal of the covariance."""
-        return self._factor.square().sum(-1).expand(*self._batch_shape, *self._event_shape)
+        found = self._unbroadcasted_scale_tril.square().sum(-1)
+        return found.expand(*self._batch_shape, *self._event_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         x = randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
-        return self.loc + (self._factor @ x.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._unbroadcasted_scale_tril @ x.unsqueeze(-1)).squeeze(-1)
 
-    def _whitened(self, difference: Tensor) -> Tensor:
-        from .. import linalg
+    def _squared(self, difference: Tensor) -> Tensor:
+        return _batch_mahalanobis(self._unbroadcasted_scale_tril, difference)
 
-        column = difference.unsqueeze(-1)
-        return linalg.solve_triangular(self._factor, column, upper=False).squeeze(-1)
+    def _roots(self) -> list[Tensor]:
+        return [self._unbroadcasted_scale_tril]
+
+    def _trace(self, root: Tensor) -> Tensor:
+        return linalg.solve_triangular(self._unbroadcasted_scale_tril, root, upper=False).square().sum((-2, -1))
+
+
+def _batch_mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
+    """x^T (L L^T)^-1 x of vectors x and Cholesky factors L."""
+    return linalg.solve_triangular(factor, difference.unsqueeze(-1), upper=False).square().sum((-2, -1))
+
+
+def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
+    """The products of matrices and vectors."""
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+
+
+class LowRankMultivariateNormal(Gaussian):
+    """The multivariate normal distribution of the covariance W W^T + D, with W = cov_factor and diagonal D = cov_diag.
+
+    Determinant and inverse are computed by the small matrix I + W^T D^-1 W (Woodbury).
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
+        require(loc.ndim >= 1, ValueError, "loc must be at least one-dimensional.")
+        words = "cov_factor must be at least two-dimensional, with optional leading batch dimensions"
+        require(cov_factor.ndim >= 2, ValueError, words)
+        n, rank = loc.shape[-1], cov_factor.shape[-1]
+        words = "cov_factor must be a batch of matrices with shape {} x m"
+        require(cov_factor.shape[-2] == n, ValueError, words, n)
+        require(cov_diag.shape[-1:] == (n,), ValueError, "cov_diag must be a batch of vectors with shape {}", (n,))
+        shapes = loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
+        try:
+            batch = broadcast_shapes(*shapes)
+        except RuntimeError as error:
+            words = f"loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
+            raise ValueError(f"Incompatible batch shapes: {words}") from error
+        self.loc, self.cov_diag = loc.expand(*batch, -1), cov_diag.expand(*batch, -1)
+        self.cov_factor = cov_factor.expand(*batch, -1, -1)
+        super().__init__(batch, (n,), validate_args)
+        small = (cov_factor.mT / cov_diag.unsqueeze(-2)) @ cov_factor
+        small = linalg.cholesky(small + eye(rank, dtype=small.dtype, device=small.device))
+        self._capacitance_tril = small.expand(*batch, -1, -1)
+
+    @lazy_property
+    def variance(self) -> Tensor:
+        """The diagonal of the covariance."""
+        return self.cov_factor.square().sum(-1) + self.cov_diag
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        root = self.cov_diag.sqrt().unsqueeze(-1)
+        scaled = self.cov_factor / root
+        unit = eye(root.shape[-2], dtype=root.dtype, device=root.device)
+        return root * linalg.cholesky(scaled @ scaled.mT + unit)  # whose eigenvalues are 1 and more
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        return self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed()
+
+    def _whitening(self) -> Tensor:
+        """A of the inverse D^-1 - A^T A."""
+        return linalg.solve_triangular(
+            self._capacitance_tril, self.cov_factor.mT / self.cov_diag.unsqueeze(-2), upper=False
+        )
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        part = self._whitening()
+        return self.cov_diag.reciprocal().diag_embed() - part.mT @ part
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape, like = self._extended_shape(sample_shape), {"dtype": self.loc.dtype, "device": self.loc.device}
+        x, y = randn((*shape[:-1], self.cov_factor.shape[-1]), **like), randn(shape, **like)
+        return self.loc + _batch_mv(self.cov_factor, x) + self.cov_diag.sqrt() * y
 
     def _half_log_determinant(self) -> Tensor:
-        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        small = self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return small + self.cov_diag.log().sum(-1) / 2
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        squares = self._whitened(value - self.loc).square().sum(-1)
-        return -0.5 * (self._event_shape[0] * log(2 * pi) + squares) - self._half_log_determinant()
+    def _squared(self, difference: Tensor) -> Tensor:
+        within = _batch_mv(self.cov_factor.mT, difference / self.cov_diag)
+        return (difference.square() / self.cov_diag).sum(-1) - _batch_mahalanobis(self._capacitance_tril, within)
 
-    def entropy(self) -> Tensor:
-        found = 0.5 * self._event_shape[0] * (1 + log(2 * pi)) + self._half_log_determinant()
-        return found.expand(self._batch_shape)
+    def _roots(self) -> list[Tensor]:
+        return [self.cov_factor, self.cov_diag.sqrt().diag_embed()]
+
+    def _trace(self, root: Tensor) -> Tensor:
+        whole = (root.square() / self.cov_diag.unsqueeze(-1)).sum((-2, -1))
+        return whole - (self._whitening() @ root).square().sum((-2, -1))

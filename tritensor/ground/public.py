@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any, TypeVar
 
 from . import index
@@ -38,14 +40,12 @@ def tensor_class() -> Any:
     return _tensor[0]
 
 
-namespaces: list[tuple[str, dict[str, Any]]] = []
-
-
-def overridable(kind: str, namespace: dict[str, Any]) -> None:
-    """Let functions of a module be overridden that are not in the tables, those of its `__all__`."""
-    namespaces.append((kind, namespace))
-    for name in namespace["__all__"] if index.watching else ():
-        index.watching[0](kind, name, namespace[name])
+def copied(function: Any) -> Any:
+    """A function of the same code, defaults, variables and attributes."""
+    code, scope, cells = function.__code__, function.__globals__, function.__closure__
+    made: Any = update_wrapper(FunctionType(code, scope, function.__name__, function.__defaults__, cells), function)
+    made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, dict(function.__dict__)
+    return made
 
 
 def guards_of(guarded: Declared) -> Declared:
@@ -111,8 +111,8 @@ def public(
             if out is None and guard and (_takes_a_tensor(declared) or _makes_a_tensor(declared)):
                 shown = _guards[0](value, name, "tritensor.functional" if functional else "tritensor")
             publish(name, shown, package=package, functional=functional)
-            if method:
-                _member(name, value)
+            if method:  # another object, as in PyTorch: `__torch_function__` tells them apart
+                _member(name, copied(value) if shown is value else value)
             if in_place is not None:
                 _member(f"{name}_", in_place(value), in_place_function)
         return function

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..types import dtypes
 from .blocks import in_blocks, is_turned
 
 # From this many elements on, copying in blocks takes less time than NumPy's one call.
@@ -40,7 +41,7 @@ def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         array = array.real
     if array.size < LARGE:
         with np.errstate(all="ignore"):
-            return array.astype(dtype)
+            return array.astype(dtype) if FLOAT8.isdisjoint((array.dtype, dtype)) else _by_float32(array, dtype)
     out = np.empty_like(array, dtype)
     in_blocks(_convert, out, array)
     return out
@@ -77,8 +78,32 @@ def _copy(out: np.ndarray, block: np.ndarray) -> None:
     np.copyto(out, block)
 
 
+FLOAT8 = frozenset(kind.numpy for kind in dtypes.FLOAT8)
+
+
+def _by_float32(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A cast of which float8 is a side, as PyTorch's: float8_e4m3fn has no infinity and holds 448 in place of more.
+
+    All NaNs of a sign become one, which is positive where a format has no other.
+    """
+    single: np.ndarray = array.astype(np.float32)
+    if array.dtype in _UNSIGNED:
+        single[np.isnan(single)] = np.nan
+    if dtype == dtypes.float8_e4m3fn.numpy:
+        np.clip(single, -448, 448, out=single)
+    found: np.ndarray = single.astype(dtype)
+    if dtype == dtypes.float8_e5m2.numpy:
+        found.view(np.uint8)[np.isnan(single)] |= 0x7F
+    return found
+
+
+_UNSIGNED = (dtypes.float8_e4m3fnuz.numpy, dtypes.float8_e5m2fnuz.numpy)  # their NaN has the sign, which zero has not
+
+
 def _convert(out: np.ndarray, block: np.ndarray) -> None:
-    if out.dtype == np.float32:
+    if not FLOAT8.isdisjoint((out.dtype, block.dtype)):
+        np.copyto(out, _by_float32(block, out.dtype))
+    elif out.dtype == np.float32:
         to_float32(block, out)
     else:
         from_float32(block, out.dtype, out)

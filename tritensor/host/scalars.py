@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import DtypeError, NumberError
 from ..types import dtypes
+from .copying import cast
 
 # By NumPy's dtype, as Python integers: the smallest and the largest element.
 _LIMITS = {
@@ -25,7 +26,7 @@ _LIMITS = {
     for limits in [np.iinfo(kind.numpy)]
 }
 _LARGEST = {
-    kind.numpy: float(ml_dtypes.finfo(kind.numpy).max) for kind in dtypes.ALL if kind.category >= dtypes.FLOATING
+    kind.numpy: float(ml_dtypes.finfo(kind.numpy).max) for kind in dtypes.STORED if kind.category >= dtypes.FLOATING
 }
 
 _REAL = (float, int)
@@ -39,7 +40,9 @@ _NAMES = {
     dtypes.float64: "double",
     dtypes.complex64: "c10::complex<float>",
     dtypes.complex128: "c10::complex<double>",
+    **{kind: f"c10::{kind.legacy}" for kind in dtypes.FLOAT8},
 }
+_ENDLESS = (dtypes.float8_e5m2, *(kind for kind in dtypes.ALL if kind.category >= dtypes.FLOATING))  # have infinities
 
 
 def representable(value: int) -> int:
@@ -107,13 +110,13 @@ def converted(value: Any, kind: dtypes.dtype) -> Any:
         return int(value)
     most = _LARGEST[kind.numpy]
     for part in (value.real, value.imag) if isinstance(value, complex) else (value,):
-        if abs(part) > most and not cmath.isinf(part):
+        if abs(part) > most and not (cmath.isinf(part) and kind in _ENDLESS):
             raise _refused(value, kind)
     return value if isinstance(value, complex) else float(value)
 
 
 def element(value: Any, kind: dtypes.dtype) -> Any:
-    """`converted` as an assignment does it: in half precision numbers that are too large become infinite.
+    """`converted` as an assignment does it: in half precision and below, numbers that are too large are `rounded`.
 
     Raises:
         ValueError: an integer that int64 does not hold. DtypeError: another number that the dtype does not hold.
@@ -124,23 +127,25 @@ def element(value: Any, kind: dtypes.dtype) -> Any:
 
 
 def single(value: Any, kind: dtypes.dtype) -> Any:
-    """`converted` for a tensor of one element: in half precision numbers that are too large become infinite.
+    """`converted` for a tensor of one element: in half precision and below, numbers that are too large are `rounded`.
 
     Raises:
         DtypeError, NumberError: as `converted`.
     """
-    if kind is not dtypes.float16 and kind is not dtypes.bfloat16:
+    if kind is not dtypes.float16 and kind is not dtypes.bfloat16 and kind not in dtypes.FLOAT8:
         return converted(value, kind)
     return rounded(converted(value, dtypes.float64), kind)
 
 
 def rounded(value: float, kind: dtypes.dtype) -> float:
-    """A real number as an element of a floating dtype, infinite where that is too small.
+    """A real number as an element of a floating dtype, infinite (or PyTorch's alternative) where that is too small.
 
     >>> import tritensor as torch
     >>> rounded(2049, torch.float16), rounded(1e5, torch.float16)
     (2048.0, inf)
     """
+    if kind in dtypes.FLOAT8:
+        return float(cast(np.asarray(float(value)), kind.numpy))
     with np.errstate(over="ignore"):
         return float(kind.numpy.type(float(value)))
 

@@ -82,7 +82,9 @@ def offset_of(index, strides, shape, RANK: tl.constexpr, UNIT: tl.constexpr = 1)
     elements are contiguous, on which 128-bit loads depend. UNIT divides the innermost size and the other dimensions'
     strides, where there are several.
     """
-    if RANK == 1:
+    if RANK == 0:
+        offset = index * 0
+    elif RANK == 1:
         offset = index * strides[0]
     else:
         rest = index

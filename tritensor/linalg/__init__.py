@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..errors import LinAlgError as LinAlgError
-from ..ground.public import overridable
 from . import factorizations, matrix_functions, norms, solving
 from . import old_names as _old_names  # noqa: F401 - its functions are public names of the package
 from .factorizations import *
@@ -12,4 +11,3 @@ from .norms import *
 from .solving import *
 
 __all__ = sorted(["LinAlgError", *factorizations.__all__, *matrix_functions.__all__, *norms.__all__, *solving.__all__])
-overridable("linalg", globals())

@@ -57,10 +57,10 @@ def check_matrices(name: str, x: Tensor, square: bool = True, argument: str = "A
 
 def check_info(name: str, info: Tensor, words: str) -> None:
     """Raise LinAlgError for the first matrix that LAPACK tells something of, `words` with that for {}; a device is
-    waited for."""
+    waited for, and nothing is known of meta tensors."""
     while isinstance(info._data, Lifted):
         info = below(info)
-    found = info._to_host()
+    found = np.zeros(()) if info.is_meta else info._to_host()
     for place in np.flatnonzero(found)[:1]:
         where = f"(Batch element {place}): " if found.ndim else ""
         raise LinAlgError(f"{name}: {where}{words.format(found.flat[place])}")

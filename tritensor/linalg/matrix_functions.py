@@ -117,7 +117,7 @@ def _exponential(A: Tensor) -> Tensor:
     most = finite._data
     while isinstance(most, Lifted):  # of all samples
         most = most.array
-    for done in range(int(wrap(most).max().item())):
+    for done in range(0 if A.is_meta else int(wrap(most).max().item())):
         found = where((finite > done)[..., None, None], found @ found, found)
     return found
 

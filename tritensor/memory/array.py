@@ -221,7 +221,8 @@ def form_of(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[An
             tuple(strides),
         )  # a `Size` would compare equal and become that of every such array
         key = shape, strides, dtype, device.index, past
-        found = _forms.setdefault(key, Form(shape, strides, dtype, devices.cuda(device.index), past))  # type: ignore[arg-type]
+        where = devices.meta if device.index is None else devices.cuda(device.index)
+        found = _forms.setdefault(key, Form(shape, strides, dtype, where, past))
     return found
 
 

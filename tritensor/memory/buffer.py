@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,16 @@ from .. import settings
 from ..drivers import ledger, selection
 from ..drivers.allocator import Arena, Block
 from ..errors import DeviceError
+from ..types import devices
 from .array import DeviceArray, Form, form_of, form_of_new
 
 if TYPE_CHECKING:
     from ..drivers import Stream
     from ..drivers.protocol import AbstractDriver
     from ..types.devices import device as Device
+
+
+_make = object.__new__
 
 
 class Buffer:
@@ -78,10 +83,35 @@ class Buffer:
             self.arena.give(block)
 
 
+class _Meta(Buffer):
+    """The buffer of meta tensors: a number of bytes without an address."""
+
+    __slots__ = ()
+
+    def record_stream(self, stream: Stream) -> None:
+        """No stream uses it."""
+
+    def __del__(self) -> None:
+        pass
+
+
+def meta(form: Form) -> DeviceArray:
+    """An array without memory, of a form of the device `meta`."""
+    made: Any = _make(_Meta)
+    made.address, made.arena, made.block, made.nbytes = 0, _nowhere, _nowhere, form.nbytes
+    return DeviceArray(made, form)
+
+
+# What meta tensors have for an arena, its block and its driver: nothing runs, and nothing is captured.
+_nowhere = SimpleNamespace(device=devices.meta, users=None, captures={}, multi_processor_count=1)
+_nowhere.driver, _nowhere.properties = _nowhere, lambda index: _nowhere
+_nowhere.pick = lambda compiled, interpreted: compiled
+
+
 def empty(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: Device, strides: tuple[int, ...] | None = None
 ) -> DeviceArray:
-    """Uninitialised memory for the current stream of a device (with an index); full of NaN where it is simulated.
+    """Uninitialised memory for the current stream of a CUDA device; full of NaN where it is simulated, none on meta.
 
     Args:
         strides: row-major unless given; without gaps.
@@ -89,19 +119,18 @@ def empty(
     Raises:
         DeviceError: no such device. OutOfMemoryError: not enough memory; the message lists the largest live buffers.
     """
+    form = form_of_new(shape, dtype, device) if strides is None else form_of(shape, strides, dtype, device, 0)
+    if device is devices.meta:
+        return meta(form)
     driver = selection.active() or selection.require()
     stream = driver.current_stream(device.index)  # type: ignore[arg-type]
     arena = stream.arena
-    form = form_of_new(shape, dtype, device) if strides is None else form_of(shape, strides, dtype, device, 0)
     array = new(arena, form)
     if arena.poison:
         block = array.buffer.block
         block.owner = weakref.ref(array.buffer)
         driver.fill(block.address, 0xFF if dtype.kind in "fcV" else 0xA5, block.size, stream.handle)
     return array
-
-
-_make = object.__new__
 
 
 def new(arena: Arena, form: Form) -> DeviceArray:

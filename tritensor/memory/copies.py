@@ -14,8 +14,8 @@ from ..drivers import ledger, selection
 from ..drivers.allocator import DIRECT, PinnedBlock, is_pinned
 from ..drivers.capture import capturing
 from ..drivers.refusals import NO_READING, NO_SENDING, ONE_DEVICE, refuse, refused_by
-from ..errors import ShapeError
-from ..types import layout
+from ..errors import ShapeError, UnsupportedError
+from ..types import devices, layout
 from .array import DeviceArray, form_of_new
 from .buffer import empty, new
 from .pending import PendingArray
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Copies are split into pieces of this size, so that the host fills one while the device reads the previous one.
 CHUNK = 4 << 20
+_EMPTY = "make memory for a module by to_empty(device=...), or for a tensor by empty_like(x, device=...)"
 
 
 def from_host(array: np.ndarray, device: Device, non_blocking: bool = False) -> DeviceArray:
@@ -45,9 +46,9 @@ def constant(array: np.ndarray, device: Device) -> DeviceArray:
 
     While the current stream is captured, another stream makes the copy, and the graph keeps it alive.
     """
-    driver = selection.active() or selection.require()
-    capture = capturing(driver, device.index)
-    if capture is None:
+    driver = None if device is devices.meta else selection.active() or selection.require()
+    capture = None if driver is None else capturing(driver, device.index)
+    if driver is None or capture is None:
         return from_host(array, device)
     # memory that captured work does not write: from the pool itself, an earlier kernel of the graph might get it too
     result = new(capture.pool.aside, form_of_new(array.shape, array.dtype, device))
@@ -73,6 +74,8 @@ def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | N
     dtype, itemsize = array.dtype, array.dtype.itemsize
     low, high = layout.span(array.shape, array.strides, array.offset)
     nbytes = (high - low) * itemsize
+    if array.device is devices.meta:
+        raise UnsupportedError("Cannot copy out of meta tensor; no data!", remedy=_EMPTY)
     if nbytes == 0:
         return np.empty(array.shape, dtype)
     driver, stream = ready(array)
@@ -153,7 +156,7 @@ def ready(array: DeviceArray) -> tuple[AbstractDriver, Stream]:
 
 
 def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None:
-    if source.size == 0:
+    if source.size == 0 or target.device is devices.meta:
         return
     driver, stream = ready(target)
     target.buffer.record_stream(stream)
@@ -210,6 +213,10 @@ def _finish_piece(
 
 
 def _copy_d2d(target: DeviceArray, address: int, source: DeviceArray, nbytes: int) -> None:
+    if target.device is devices.meta:
+        return
+    if source.device is devices.meta:
+        to_host(source)
     driver, stream = ready(source)
     other, target_stream = ready(target)
     if other is not driver:

@@ -1,8 +1,9 @@
 """Memory that tritensor and other libraries both use: DLPack's capsules, and arrays in memory of another owner.
 
 NumPy makes the capsules and owns those that are taken. Its deleters are C code that may run in any thread, after the
-interpreter's end, and for a capsule that nobody took. What NumPy does not know (bfloat16, devices, flags) is written
-into the capsule, or read from it, here. NumPy does not look at the memory, so an address may be that of a device.
+interpreter's end, and for a capsule that nobody took. What NumPy does not know (bfloat16, float8, devices, flags) is
+written into the capsule, or read from it, here. NumPy does not look at the memory, so an address may be that of a
+device.
 """
 
 from __future__ import annotations
@@ -31,8 +32,12 @@ Capsule = type(np.empty(0).__dlpack__())
 MAX_VERSION = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else None
 # Kinds of devices whose memory the CPU reads (its own, pinned), and CUDA's (a device's, managed).
 HOST, CUDA = (1, 3), (2, 13)
-_CODES = {"i": 0, "u": 1, "f": 2, "V": 4, "c": 5, "b": 6}
-_DTYPES = {(_CODES[kind.kind], 8 * kind.itemsize): kind for kind in (entry.numpy for entry in dtypes.ALL)}
+_KINDS = {"i": 0, "u": 1, "f": 2, "V": 4, "c": 5, "b": 6}
+_CODES = {entry.numpy: _KINDS[entry.numpy.kind] for entry in dtypes.ALL}
+_FLOAT8 = {"e4m3fn": 10, "e4m3fnuz": 11, "e5m2": 12, "e5m2fnuz": 13}
+_CODES |= {entry.numpy: _FLOAT8[entry.name.removeprefix("float8_")] for entry in dtypes.FLOAT8}
+_DTYPES = {(code, 8 * kind.itemsize): kind for kind, code in _CODES.items()}
+_BYTES = {kind: np.dtype(f"<u{kind.itemsize}") for kind, code in _CODES.items() if code in (4, *_FLOAT8.values())}
 
 # Buffers of devices that other libraries may write to: no fact about their elements is kept (`Tensor._remember`).
 shared: WeakSet[Buffer] = WeakSet()
@@ -65,8 +70,8 @@ def _refuse(first: str, facts: dict[str, Any], *more: str) -> None:
 
 
 def _plain(address: int, shape: Any, steps: Any, dtype: np.dtype[Any], locked: bool, keeper: Any) -> np.ndarray:
-    """An array of NumPy's over an address, its strides in bytes; of uint16 in place of bfloat16."""
-    kind = "<u2" if dtype.kind == "V" else dtype.str
+    """An array of NumPy's over an address, its strides in bytes; of integers in place of what NumPy does not know."""
+    kind = _BYTES.get(dtype, dtype).str
     facts = {"data": (address, locked), "shape": shape, "strides": steps, "typestr": kind, "version": 3}
     return np.asarray(SimpleNamespace(__array_interface__=facts, keeper=keeper))  # which is the array's base
 
@@ -78,8 +83,8 @@ def capsule_of(array: Any, versioned: bool, copied: bool) -> Any:
         shared.add(array.buffer)
         steps, device = tuple(step * dtype.itemsize for step in array.strides), (2, array.device.index or 0)
         plain = _plain(array.data_ptr(), array.shape, steps, dtype, False, array)
-    elif dtype.kind == "V":
-        plain = array.view(np.uint16)
+    elif dtype in _BYTES:
+        plain = array.view(_BYTES[dtype])
     try:
         options = {"max_version": MAX_VERSION} if versioned and MAX_VERSION is not None else {}
         capsule: Any = plain.__dlpack__(**options)
@@ -90,7 +95,7 @@ def capsule_of(array: Any, versioned: bool, copied: bool) -> Any:
     if options:
         c_uint64.from_address(pointer + _FLAGS).value |= _COPIED * copied
     tensor = _Tensor.from_address(pointer + _PLACES[name])
-    (tensor.type, tensor.id), tensor.code = device, _CODES[dtype.kind]
+    (tensor.type, tensor.id), tensor.code = device, _CODES[dtype]
     return capsule
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from .. import functional as F
 from ..errors import ShapeError, require
 from ..functional.window.convolution import convolve, convolve_transposed
+from ..ground.index import watching
 from ..kernels.window.geometry import same_padding, transposed_size
 from ..tensors import Tensor
 from ..types import Device, Dtype
@@ -107,6 +108,8 @@ class _Forward(_ConvNd):
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._around(), mode=self.padding_mode), 0
         rest = self.stride, padding, self.dilation, self.groups
+        if watching:  # functions ask
+            return getattr(F, f"conv{self._rank}d")(input, self.weight, self.bias, *rest)
         return convolve(self._rank, input, self.weight, self.bias, *rest)
 
     def _around(self) -> list[int]:
@@ -155,6 +158,8 @@ class _ConvTransposeNd(_ConvNd):
         """
         more = self.output_padding if output_size is None else self._more(input, output_size)
         rest = self.stride, self.padding, more, self.groups, self.dilation
+        if watching:  # functions ask
+            return getattr(F, f"conv_transpose{self._rank}d")(input, self.weight, self.bias, *rest)
         return convolve_transposed(self._rank, input, self.weight, self.bias, *rest)
 
     def _more(self, input: Tensor, output_size: Sequence[int]) -> list[int]:

@@ -152,6 +152,8 @@ def trunc_normal_(
 
 def _drawn_until_accepted(tensor: Tensor, draw: Callable[[Tensor], Tensor]) -> Tensor:
     """Fill with draws; `draw(out)` fills `out` and returns a mask of the values to be drawn again."""
+    if tensor.is_meta:
+        return tensor
     refused = draw(tensor)
     again = empty_like(tensor)
     while bool(refused.any()):
@@ -237,7 +239,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         ValueError: fewer than two dimensions.
     """
     require(tensor.ndim >= 2, ValueError, "Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
@@ -257,6 +259,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
         ValueError: the tensor is no matrix.
     """
     require(tensor.ndim == 2, ValueError, "Only tensors with 2 dimensions are supported")
+    if tensor.is_meta:
+        return tensor
     rows, columns = tensor.shape
     tensor.normal_(0, std, generator=generator)
     # the rows with the smallest draws of a column are the first ones of a random permutation

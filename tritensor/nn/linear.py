@@ -67,6 +67,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A `Linear`, under the name that PyTorch prints for the last projection of `MultiheadAttention`."""
+
+
 class Bilinear(Module):
     """Applies a bilinear transformation: `x1 @ weight[k] @ x2 + bias[k]` for each output k, for inputs (...,
     in1_features) and (..., in2_features).

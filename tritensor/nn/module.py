@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
+from ..functional.creation.likeness import empty_like
 from ..ground.arguments import check_flag
 from ..tensors import Tensor
 from ..types import Device, Dtype, devices
@@ -62,6 +64,12 @@ class Module(ModuleTree):
     # `_load_from_state_dict`.
     _version = 1
     call_super_init = False
+
+    if TYPE_CHECKING:  # type checkers know no other form
+
+        def __setattr__(self, name: str, value: object) -> None: ...
+    else:
+        __setattr__ = ModuleTree._set_attribute
 
     _backward_pre_hooks: OrderedDict[int, Any]
     _backward_hooks: OrderedDict[int, Any]
@@ -246,6 +254,18 @@ class Module(ModuleTree):
         conversion.warn_unregistered(self, device, dtype)
         return self
 
+    def to_empty(self, *, device: Device, recurse: bool = True) -> Self:
+        """Give the module uninitialised memory on a device, and return it: a model that was made on `meta`, above all.
+
+        >>> from tritensor import nn
+        >>> nn.Linear(2, 3, device="meta").to_empty(device="cpu").weight.shape
+        tritensor.Size([3, 2])
+
+        Args:
+            recurse: the modules below as well.
+        """
+        return self._apply(lambda tensor: empty_like(tensor, device=device), recurse)
+
     def cuda(self, device: Device = None) -> Self:
         """Move the module to a CUDA device, the current one unless another is named."""
         return self._convert(*conversion.parse((devices.device("cuda", devices.ordinal(device)),)))
@@ -373,10 +393,21 @@ class Module(ModuleTree):
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` first."""
         return register(self._load_state_dict_pre_hooks, hook)
 
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """The same by its first name; the hook is called without the module, unless it is asked for."""
+        return register(self._load_state_dict_pre_hooks, hook if with_module else partial(_without_module, hook))
+
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after loading; keys that it removes from them are no longer an
         error."""
         return register(self._load_state_dict_post_hooks, hook)
+
+
+def _without_module(hook: Callable[..., Any], module: Module, *args: Any) -> None:
+    """Call a hook that does not take the module; a function of its own, so that copies of a module copy its hooks."""
+    hook(*args)
 
 
 def clear_gradient(tensor: Tensor, set_to_none: bool) -> None:

@@ -10,13 +10,9 @@ from ..tensors import Tensor
 from ..types import Device, Dtype
 from . import init
 from .layer import Layer, add_parameters, declared
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 
 __all__ = ["MultiheadAttention"]
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """A `Linear`, under the name that PyTorch prints for the last projection of `MultiheadAttention`."""
 
 
 # What the function takes after query, key and value, up to the last projection.

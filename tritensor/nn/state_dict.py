@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..autograd.mode import no_grad
-from ..errors import CheckpointError
+from ..errors import CheckpointError, warn
 from ..tensors import Tensor
 from .lazy import Uninitialized
 from .parameter import Parameter
@@ -84,6 +84,12 @@ def check_own(
             )
             continue
         assign = metadata.get("assign_to_params_buffers", False)
+        if current.is_meta and not value.is_meta and not assign:
+            warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary "
+                "to their corresponding key in the module instead of copying them in place?)"
+            )
         changes.append(_assigning(module, name, value) if assign else _copying(current, value))
     if extra and prefix + EXTRA_STATE in state:
         changes.append(_extra(module, state[prefix + EXTRA_STATE]))

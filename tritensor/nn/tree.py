@@ -143,7 +143,8 @@ class ModuleTree:
                 return entries[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def _set_attribute(self, name: str, value: object) -> None:
+        """`Module.__setattr__`; a class that passes it by, with `super(nn.Module, self)`, sets a plain attribute."""
         own = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in own:

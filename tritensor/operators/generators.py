@@ -35,6 +35,8 @@ class Generator:
 
     def __init__(self, device: Device = "cpu") -> None:
         self._device = devices.resolve(device)
+        if self._device is devices.meta:
+            raise DeviceError("META device type not an accelerator.", "nothing is drawn for tensors without elements")
         self._seed, self._offset = FIRST_SEED, 0
         self._lock = lock()
 
@@ -238,7 +240,11 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
 
 
 def draw_from(place: devices.device, generator: Generator | None, on_host: bool = False) -> dict[str, Any]:
-    """The seed and the number of one call of `generator` or the device's default one; with `on_host` Python numbers."""
+    """The seed and the number of one call of `generator` or the device's default one; with `on_host` Python numbers.
+
+    Nothing is drawn for meta tensors."""
+    if place is devices.meta:
+        return {"seed": 0, "offset": 0}
     if generator is None:
         generator = generator_of(place)
     elif not isinstance(generator, Generator):

@@ -25,6 +25,7 @@ from ..ground.arguments import UNEXPECTED, refuse_misuse
 from ..host import copying
 from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted
+from ..memory.sparse import Sparse
 from ..tensors import Tensor, wrap
 from ..tensors.history import follow
 from ..types import dtypes, layout
@@ -90,6 +91,9 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
             write(x, result.to(x.dtype))
         return x
     check_writable(x)
+    sparse = Sparse.used and any(isinstance(each, Tensor) and each._data.__class__ is Sparse for each in arguments)
+    if sparse and Sparse.rules.change(x, operator, arguments, metadata):
+        return x
     before = wrap(x._data)
     before._counter = x._counter = x._counter or [0]
     if x._needs and recording.enabled and x._edge() is not x:
@@ -161,7 +165,9 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
     if result._needs and recording.enabled and x._origin is not None and x._origin[3] < 0:
         raise AutogradError(unrecorded_view("is being modified inplace"))
     before = None
-    if isinstance(x._data, Lifted) or isinstance(result._data, Lifted):
+    if Sparse.used and Sparse in (x._data.__class__, result._data.__class__):
+        Sparse.rules.write(x, result)
+    elif isinstance(x._data, Lifted) or isinstance(result._data, Lifted):
         before, result = aligned((x._root(), result))  # whose gradients are summed over a batch that they are not of
         lifting.write(x, result)
     elif x._data.__class__ is DeviceArray:

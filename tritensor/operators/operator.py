@@ -43,6 +43,7 @@ from ..runtime.trace import traced
 from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 from .autocasting import POLICIES, cast
+from .float8 import FLOAT8, computes_float8, refuse_float8, takes_float8, through_float32
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 
 __all__ = ["ANY", "COMPARISON", "FLOAT", "INTEGRAL", "NUMERIC", "ORDER", "REAL", "REAL_FLOAT", "Number", "Operator"]
@@ -85,8 +86,10 @@ class Operator:
         refuses: inputs that must not require grad, each with the name that the error has for the operator.
         batched: the results for all samples of a `lifting.batching.Batch`; where it is None, samples are a loop.
         node: PyTorch's operator that names the node, where it is not of the operator's name.
+        sums_samples: inside of `vmap` the gradient of a first input that all samples share is computed of all at once.
         linear: how it is linear, for forward mode, see `lifting.forward`; empty where it is not, or needs no rule.
         overload: the number of PyTorch's overload, of what a node saved by name; None where there is one alone.
+        float8: "moved", "computed" (in float32), "paired" (not beside numbers) or "taken" by a kernel; else refused.
         autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
@@ -103,9 +106,11 @@ class Operator:
     refuses: Mapping[str, str] = {}
     batched: Callable[[Any], tuple[Any, ...]] | None = None
     node = linear = ""
+    sums_samples = False
     overload: Callable[[dict[Any, Any]], int] | None = None
     autocast: Mapping[str, str] = {}
     listed = False
+    float8 = ""
     holomorphic = True  # whether gradient functions multiply by a complex derivative, which PyTorch conjugates
     __signature__ = ShownSignature()
     calls: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
@@ -294,7 +299,9 @@ class Operator:
         if key is None and any(isinstance(x, Tensor) and isinstance(x._data, Lifted) for x in inputs):
             return lifted_call(self, inputs, metadata)
         call = self.prepared(inputs, metadata)
-        if key is None or watch or key in self.replays:
+        if computes_float8(call):
+            return through_float32(call)
+        if key is None or watch or key in self.replays or call.device is devices.meta:
             arrays = self.execute(call)
         else:
             call.arrays = self.arrays_of(call)
@@ -316,6 +323,8 @@ class Operator:
         self.prepare(call)
         call.device = self.place(call.inputs)
         call.compute, call.results = self.resolve_dtypes(call)
+        if call.compute in FLOAT8 and not takes_float8(call):
+            refuse_float8(self.name, call.compute)
         return call
 
     def arrays_of(self, call: Call) -> list[Any]:
@@ -334,6 +343,10 @@ class Operator:
         """Compute the results' arrays from the call's arrays; on a device into `outs`, which are made unless given."""
         if call.device is devices.cpu:
             return self.on_host(call)(*call.arrays)
+        if call.device is devices.meta:
+            return call.outs or [
+                buffer.empty(shape, kind, call.device, *rest) for shape, kind, *rest in self.allocate(call)
+            ]
         refuse_complex(self.name, call.device, () if self.on_pairs else (call.compute, *call.results, *call.arrays))
         given = bool(call.outs)
         if not given:
@@ -371,7 +384,7 @@ class Operator:
         if call is None:
             return False
         call.outs = [out]
-        if key is None or key in self.replays:
+        if key is None or key in self.replays or call.device is devices.meta:
             self.compute(call)
         else:
             traced(call, key, (inputs, metadata), values, lambda: self.compute(call))

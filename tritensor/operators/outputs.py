@@ -26,6 +26,7 @@ from ..memory.array import DeviceArray
 from ..tensors import Tensor
 from ..types import dtypes, formats, layout
 from .copying import copy_into
+from .determinism import determinism, fill_new
 from .inplace import check_writable, write
 
 Made = TypeVar("Made")
@@ -286,6 +287,8 @@ def _resized(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any
         flat = buffer.empty((count,), data.dtype, data.device)
         kept = data.buffer.nbytes // data.itemsize - data.offset
         copy_into(flat[:kept], data.as_strided((kept,), (1,), data.offset))
+        if determinism.fills:
+            fill_new(flat[kept:])
         return flat.as_strided(shape, strides, 0)
     host = root = x._host_array()
     while isinstance(root.base, np.ndarray):
@@ -297,4 +300,6 @@ def _resized(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any
         return np.ndarray(shape, host.dtype, root, offset, steps)
     memory = np.empty(count, host.dtype)
     memory[:kept] = np.ndarray((kept,), host.dtype, root, offset)
+    if determinism.fills:
+        fill_new(memory[kept:])
     return np.ndarray(shape, host.dtype, memory, 0, steps)

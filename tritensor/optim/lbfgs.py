@@ -269,4 +269,4 @@ class LBFGS(Declared):
 
 
 def _flat(x: Tensor) -> Tensor:
-    return x.detach().reshape(-1)
+    return x.detach().to_dense().reshape(-1)

@@ -390,7 +390,7 @@ def _parameters_of(params: Any) -> tuple[list[Any], list[str]]:
 
 def new_state(param: Tensor) -> Tensor:
     """Zeros like a parameter, on its device, in its dtype and with its order of the dimensions in memory."""
-    if param.is_cuda:
+    if param._off_host:
         capture = capturing(param._data.buffer.driver, param.device.index)
         if capture is not None:
             refuse(

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..autograd.mode import enable_grad, no_grad
 from ..drivers.capture import capturing
-from ..errors import ArgumentError, DeviceError, RangeError, explain
+from ..errors import ArgumentError, DeviceError, DtypeError, RangeError, explain
 from ..functional.creation.creation import tensor, zeros
 from ..functional.views.complex_views import view_as_real
 from ..ground.arguments import check_flag, check_number
@@ -23,6 +23,7 @@ from ..kernels.optimizer.rules import Update
 from ..kernels.optimizer.steps import Large, Step
 from ..kernels.optimizer.words import ARRAYS, TENSORS, spoken
 from ..memory.array import DeviceArray
+from ..memory.sparse import Sparse
 from ..tensors import Tensor, wrap
 from ..types import Device
 from ..types.dtypes import float32
@@ -181,7 +182,7 @@ class Ruled(Declared):
         rule = self._rules[frozenset([name for name, option in self._switched.items() if group[option]])]
         names, counted, states, rate = rule.inputs[2:], self._counted, self.state, group["lr"]
         capturable, recorded = group.get("capturable"), self.defaults["differentiable"]
-        in_memory = isinstance(rate, Tensor) and rate.is_cuda and (capturable or not counted)
+        in_memory = isinstance(rate, Tensor) and rate._off_host and (capturable or not counted)
         try:
             options, lr = self._options_of(group), None if in_memory else float(rate)
         except (TypeError, ValueError) as error:
@@ -191,6 +192,10 @@ class Ruled(Declared):
         shared: dict[Any, tuple[Step, list[float]]] = {}
         launches: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
         params = [param for param in group["params"] if param._grad is not None]
+        if Sparse.used:
+            for param in [param for param in params if param._grad._data.__class__ is Sparse]:
+                self._step_sparse(param, param._grad, group)
+                params.remove(param)
         at_once = lr is not None and not (capturable or recorded)
         if at_once and self._step_at_once(position, rule, params, lr, options):  # type: ignore[arg-type]
             return
@@ -222,6 +227,16 @@ class Ruled(Declared):
                 self._launch_counted(position, rule, rate, key, options, members)
                 continue
             self._launch_shared((position, number), rule, members, *shared[key])
+
+    def _step_sparse(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Change a parameter by its sparse gradient.
+
+        Raises:
+            DtypeError: the optimizer takes dense ones only.
+        """
+        name = type(self).__name__.replace("AdamW", "Adam")
+        hint = ", please consider SparseAdam instead" if name == "Adam" else ""
+        raise DtypeError(f"{name} does not support sparse gradients{hint}", remedy="SGD and Adagrad take them, too")
 
     def _step_placed(
         self, step: Step, param: Tensor, state: dict[str, Any], names: Sequence[str], large: Large
@@ -409,7 +424,7 @@ class Ruled(Declared):
     ) -> None:
         """A step whose counts, and the learning rate if it is a tensor, are in device memory and are read there."""
         device, first = key
-        lr = rate.to(device) if isinstance(rate, Tensor) and rate.is_cuda else float(rate)
+        lr = rate.to(device) if isinstance(rate, Tensor) and rate._off_host else float(rate)
         counters = [[_counter_on(device, state, name) for name in self._counted] for _, state in members]
         given = options if self._counted else [float(first), *options]
         rates = Schedule(self._schedule, lr, given, counters, self._takes, tuple(rule.metadata))

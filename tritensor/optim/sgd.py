@@ -65,6 +65,21 @@ class SGD(Ruled):
     def _fits(value: float) -> Any:
         return not value < 0.0  # NaN is accepted
 
+    def _step_sparse(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Change the rows that the gradient has; with momentum the direction is sparse, too, and grows."""
+        grad = -grad if group["maximize"] else grad
+        if group["weight_decay"]:
+            grad = grad.add(param, alpha=group["weight_decay"])  # which is refused, as in PyTorch
+        if group["momentum"]:
+            state = self.state[param]
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = state["momentum_buffer"] = grad.clone()
+            else:
+                buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            grad = grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
+        param.add_(grad, alpha=-float(group["lr"]))
+
 
 @optimizer(rules.asgd_numbers, rules.asgd)
 class ASGD(Ruled):

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY
 from typing import Any
 
+from ..errors import require
+from ..functional.sparse.coordinates import made
 from ..ground.arguments import check_number
 from ..kernels.optimizer import rules
 from ..tensors import Tensor
@@ -82,6 +84,17 @@ class Adagrad(Ruled):
         for group in self.param_groups:
             for param in group["params"]:  # the option of the optimizer, whatever a group says, as in PyTorch
                 self._fill(param, {**group, **options}, ("sum",), self.state[param])
+
+    def _step_sparse(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Change the rows that the gradient has, and their sums."""
+        words = "weight_decay option is not compatible with sparse gradients"
+        require(not group["weight_decay"], RuntimeError, words)
+        state, grad = self.state_of(param), (-grad if group["maximize"] else grad).coalesce()
+        rate = float(group["lr"]) / (1 + float(state["step"]) * group["lr_decay"])
+        self._keep(param, state, ())
+        state["sum"].add_(grad.pow(2))
+        roots = state["sum"].sparse_mask(grad).values().sqrt().add_(group["eps"])
+        param.add_(made(grad.indices(), grad.values() / roots, grad.shape, True), alpha=-rate)
 
 
 @optimizer(

@@ -50,6 +50,8 @@ class Stacked(Declared):
                     continue
                 if param.is_complex():
                     raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+                if param._grad.is_sparse:
+                    raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
                 state = self.state.get(param)
                 if not state:
                     state = self.state[param] = self._begun(param)
@@ -58,7 +60,7 @@ class Stacked(Declared):
                 stacks.setdefault(key, []).append(param)
             for place, (key, params) in enumerate(stacks.items()):
                 # on the CPU as many as stay in a cache
-                most = len(params) if params[0].is_cuda else max(1, CHUNK // max(1, params[0].numel()))
+                most = len(params) if params[0]._off_host else max(1, CHUNK // max(1, params[0].numel()))
                 for start in range(0, len(params), most):
                     with np.errstate(all="ignore"):
                         self._step_stack((number, place, start), group, params[start : start + most], key[-1] + 1)
@@ -73,7 +75,7 @@ class Stacked(Declared):
     def _change(self, tag: Any, rule: Any, tensors: Sequence[Tensor], by: Tensor, *numbers: Any) -> None:
         """Change tensors by the parts of a stack: one launch on a device, where the first number may be in memory."""
         parts = by.unbind(0)
-        if not tensors[0].is_cuda:
+        if not tensors[0]._off_host:
             large = Large()
             for position, (tensor, part) in enumerate(zip(tensors, parts, strict=True)):
                 first = numbers[0][position].item() if isinstance(numbers[0], Tensor) else numbers[0]

@@ -22,9 +22,13 @@ class Operator(Protocol):
     kinds: dict[str, dtypes.dtype]
     takes_numbers: bool
     repeatable: Any
+    float8: str
     rule: Any
     body: Any
     replays: dict[Any, Any]
+
+    def __call__(self, *inputs: Any, **metadata: Any) -> Any:
+        """Run it on tensors and Python numbers."""
 
     def launch(self, call: Call) -> None:
         """Run the kernels."""

@@ -18,6 +18,7 @@ from .. import drivers
 from ..drivers.loading import Target
 from ..errors import ArgumentError, KernelError
 from ..memory.array import DeviceArray
+from ..types import devices
 from . import program
 from .needs_triton import needs_triton
 from .program import Program, find, specialise
@@ -47,7 +48,7 @@ def launch(
     """Run `kernel` over `grid` on `device`, in the order of the current stream.
 
     Args:
-        grid: one to three sizes; if one of them is 0, nothing is launched.
+        grid: one to three sizes; if one of them is 0, nothing is launched; nor is it on `meta`.
         arguments: the run-time parameters, in the kernel's order. Each is a device array (a pointer to its first
             element), an int (int32, or int64 where it does not fit), `Int64`, a float (float32), `Float64`, or a tuple
             of these, which may be nested. A bool, a str or None is a constant of the compilation.
@@ -65,6 +66,8 @@ def launch(
         KernelMemoryError: in simulation, it touched memory outside of its arguments.
         DeviceError: there is no device, a package is missing, or the device has failed.
     """
+    if device is devices.meta:
+        return
     driver = drivers.require()
     sizes = _three(grid, kernel, name)
     if 0 in sizes:

@@ -37,6 +37,11 @@ _PARTS = {
     "torch.optim": "adadelta adafactor adagrad adam adamax adamw asgd lbfgs nadam optimizer radam rmsprop rprop sgd "
     "sparse_adam",
     "torch.utils.data": "dataset dataloader sampler distributed",
+    "torch.distributions": "bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet exponential "
+    "fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal independent inverse_gamma "
+    "kumaraswamy laplace lkj_cholesky log_normal logistic_normal lowrank_multivariate_normal mixture_same_family "
+    "multinomial multivariate_normal negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli "
+    "relaxed_categorical studentT transformed_distribution uniform von_mises weibull wishart",
     "torch.amp": "autocast_mode grad_scaler",
     "torch.autograd": "variable",
     "torch.cuda.amp": "autocast_mode grad_scaler",
@@ -61,6 +66,14 @@ _WITHIN = {
         "pooling": "pooling",
         "linear": "linear",
     }.items()
+}
+_WITHIN |= {
+    f"torch.distributions.{part}": f"tritensor.distributions.{file}"
+    for file, parts in {
+        "multivariate": "dirichlet lowrank_multivariate_normal multivariate_normal",
+        "relaxed": "relaxed_bernoulli relaxed_categorical",
+    }.items()
+    for part in parts.split()
 }
 _UNUSED = f"{__package__}.faces.torch.backends.unused"
 _WITHIN |= {f"torch.backends.{library}": _UNUSED for library in ("mkl", "mkldnn", "openmp")}

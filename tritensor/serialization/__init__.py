@@ -1,9 +1,10 @@
-"""Checkpoints: PyTorch's own file format, written and read without PyTorch and without running anything in a file."""
+"""Checkpoints: PyTorch's own file format, written and read without PyTorch and without running what a file says."""
 
 from __future__ import annotations
 
 from .reader import load
+from .safe import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .stream_into import load_into
 from .writer import save
 
-__all__ = ["load", "load_into", "save"]
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "load_into", "safe_globals", "save"]

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import TritensorError
-from ..types import devices, dtypes
+from ..memory.buffer import empty
+from ..types import devices, dtypes, formats, layout
 from ..types.size import Size
 from . import numpy_objects
-from .builder import StorageType, StorageView, StoredTensor
-from .geometry import LARGEST
+from .builder import StorageRecord, StorageType, StorageView, StoredTensor
+from .geometry import LARGEST, check_geometry
 from .malformed import Malformed
 from .numpy_objects import is_one_of
 
@@ -51,16 +52,14 @@ def find_global(module: str, name: str) -> Any:
     reason = next((text for start, text in REASONS.items() if full.startswith(start)), "")
     return Malformed(
         f"Weights only load failed. Unsupported global: GLOBAL {shown} was not an allowed global by default.",
-        "tritensor reads data only and never runs code that a file names",
-        remedy=reason or "save plain data, where the file was written: torch.save(model.state_dict(), path)",
+        "tritensor never runs code that a file names",
+        remedy=reason,
     )
 
 
 REASONS = {
-    "torch._utils._rebuild_sparse": "save tensor.to_dense() instead of the sparse tensor",
     "torch._utils._rebuild_qtensor": "save tensor.dequantize() instead of the quantized tensor",
     "torch._utils._rebuild_nested": "save the list of the nested tensor's parts: tensor.unbind()",
-    "torch._utils._rebuild_meta": "save it after it was given data: a meta tensor has none",
     "torch.float": "save it as a dtype that both have, such as torch.bfloat16",
     "torch.q": "save it as a dtype that both have, such as torch.int8",
     "torch.complex32": "save it as torch.complex64",
@@ -171,6 +170,23 @@ def _tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     return unpickler.builder.tensor(stored)
 
 
+def _layout(unpickler: Any, arguments: tuple[Any, ...]) -> formats.Layout:
+    if len(arguments) != 1 or not is_one_of(arguments[0], "torch.sparse_coo"):
+        raise Malformed(f"the pickle names a layout that there is not here: {arguments!r:.60}")
+    return formats.sparse_coo
+
+
+def _sparse(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    """`_rebuild_sparse_tensor(layout, (indices, values, size, coalesced))`, of older files without the last."""
+    parts: Any = arguments[1] if len(arguments) == 2 and arguments[0] is formats.sparse_coo else None
+    if type(parts) is not tuple or len(parts) not in (3, 4) or type(parts[2]) is not Size:
+        raise wrong_arguments("_rebuild_sparse_tensor", arguments)
+    made = unpickler.builder.sparse(*parts[:3], parts[3:] == (True,))
+    if made is None:
+        raise wrong_arguments("_rebuild_sparse_tensor", arguments)
+    return made
+
+
 def _is_empty(hooks: Any) -> bool:
     """True if a tensor has no hooks, as PyTorch writes it; types are checked first, because the truth of a tensor is an
     operator."""
@@ -193,6 +209,18 @@ def _tensor_v3(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) not in (7, 8) or type(arguments[6]) is not dtypes.dtype:
         raise wrong_arguments("_rebuild_tensor_v3", arguments)
     return _tensor(unpickler, arguments)
+
+
+def _meta_tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    """`_rebuild_meta_tensor_no_storage`: dtype, size, stride, requires_grad; on meta wherever others are loaded to."""
+    if len(arguments) != 4 or type(arguments[0]) is not dtypes.dtype or type(arguments[3]) is not bool:
+        raise wrong_arguments("_rebuild_meta_tensor_no_storage", arguments)
+    kind, size, stride, requires_grad = arguments
+    check_geometry(LARGEST, kind.itemsize, 0, size, stride)
+    nbytes = kind.itemsize * layout.span(size, stride, 0)[1]
+    memory = empty((nbytes,), dtypes.uint8.numpy, devices.meta)
+    record = StorageRecord("", nbytes, "meta", StorageType("Untyped", dtypes.uint8, typed=False), memory)
+    return unpickler.builder.tensor(StoredTensor(record, kind, 0, size, stride, requires_grad))
 
 
 def _read_metadata(metadata: Any) -> tuple[bool, bool]:
@@ -252,12 +280,15 @@ _CALLABLE = {
     "torch._utils._rebuild_tensor": (_tensor_v1, 700),
     "torch._utils._rebuild_tensor_v2": (_tensor_v2, 700),
     "torch._utils._rebuild_tensor_v3": (_tensor_v3, 700),
+    "torch._utils._rebuild_meta_tensor_no_storage": (_meta_tensor, 700),
     "torch._utils._rebuild_parameter": (_parameter, 400),
     "torch._utils._rebuild_parameter_with_state": (_parameter, 400),
     "torch._tensor._rebuild_from_type_v2": (_from_type, 700),
+    "torch._utils._rebuild_sparse_tensor": (_sparse, 700),
+    "torch.serialization._get_layout": (_layout, 0),
     **numpy_objects.CALLABLE,
 }
-BY_NAME = {entry.name: entry for entry in dtypes.ALL}
+BY_NAME = {entry.name: entry for entry in dtypes.STORED}
 
 ALLOWED: dict[str, Any] = {
     **{name: Global(name, build, cost) for name, (build, cost) in _CALLABLE.items()},

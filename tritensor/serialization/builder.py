@@ -78,6 +78,8 @@ class Builder:
         claims: which storages the file has.
     """
 
+    objects: Any = None  # what may be named besides data (`serialization.objects`), if anything may
+
     def __init__(self, claims: Claims) -> None:
         self._claims = claims
         self.file_size = claims.file_size
@@ -133,6 +135,10 @@ class Builder:
         if not isinstance(tensor, StoredTensor):
             return None
         return replace(tensor, requires_grad=requires_grad, is_parameter=True)
+
+    def sparse(self, indices: object, values: object, size: tuple[int, ...], coalesced: bool) -> Any:
+        """The sparse tensor of coordinates and values, None if they are no tensors; here the record of its values."""
+        return values if isinstance(indices, StoredTensor) and isinstance(values, StoredTensor) else None
 
     # What subclasses change --------------------------------------------------------------------------------------
 

@@ -111,6 +111,8 @@ def check_place(location: str) -> devices.device:
     """The device that a location tag names, after checking that it exists."""
     if location == "cpu" or re.fullmatch(r"cpu:[0-9]+", location):
         return devices.cpu
+    if location == "meta":
+        return devices.meta
     try:
         place: devices.device | None = devices.device(location)
     except TritensorError:
@@ -119,7 +121,7 @@ def check_place(location: str) -> devices.device:
         shown = location if location.isprintable() else ascii(location)
         raise Malformed(
             f"don't know how to restore data location of torch.UntypedStorage (tagged with {shown[:40]})",
-            "tritensor has the devices cpu and cuda",
+            "tritensor has the devices cpu, cuda and meta",
             remedy="call load(path, map_location='cpu')",
         )
     driver = drivers.active()

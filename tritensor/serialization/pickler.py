@@ -1,21 +1,22 @@
-"""Write the pickle of a checkpoint: protocol 2, with PyTorch's names, and only for data.
+"""Write the pickle of a checkpoint: protocol 2, with PyTorch's names.
 
 Python's own pickler can only name classes that can be imported, and `torch` cannot be. This one writes PyTorch's names
-for tensors, dtypes and devices, and refuses what the reader would refuse, before a byte is written to the file. It has
-its own stack, so Python's recursion does not limit nesting.
+for tensors, dtypes, devices and modules. It has its own stack, so Python's recursion does not limit nesting.
 """
 
 from __future__ import annotations
 
+import copyreg
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from ..errors import CheckpointError
-from ..tensors import Tensor
+from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 from ..types.size import Size
 from . import numpy_objects
@@ -27,6 +28,7 @@ from .tree import DEEPEST
 # The path of a value in the object that is being saved: (the path of its container, its key or index there).
 Place = tuple[Any, Any] | None
 Children = Iterator[tuple[Any, Place]]
+FUNCTIONS = (FunctionType, BuiltinFunctionType)
 BATCH = 1000  # items that are on the reader's stack at a time, as Python's pickler has it
 
 # The storage classes that `torch` has; tensors of other dtypes, the wide unsigned integers, have an untyped storage.
@@ -43,6 +45,7 @@ class Pickler:
         self._keep: list[Any] = []  # an `id` is unique only while its object exists
         self._open: set[int] = set()
         self._keys: dict[Any, int] = {}
+        self.has_objects = False
         self._key_check = KeyCheck()
 
     def dump(self, obj: Any) -> bytes:
@@ -72,11 +75,10 @@ class Pickler:
         if writer is not None:
             return writer
         if isinstance(value, Tensor):
-            return Pickler._tensor
+            return Pickler._sparse if value.is_sparse else Pickler._tensor
         if isinstance(value, np.generic):
             return Pickler._numpy_scalar
-        kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        raise _refuse(f"is a {kind}, and checkpoints hold data only", place, _advice(value))
+        return Pickler._name if isinstance(value, (type, *FUNCTIONS)) else Pickler._object
 
     # Small pieces ------------------------------------------------------------------------------------------------
 
@@ -281,6 +283,50 @@ class Pickler:
         self._remember(value)
         yield from ()
 
+    # Objects of classes ------------------------------------------------------------------------------------------
+
+    def _name(self, value: Any, place: Place) -> Children:
+        from .objects import name_of
+
+        try:
+            self._global(name_of(value))
+        except LookupError as error:
+            kind = "class" if isinstance(value, type) else "function"
+            raise _refuse(f"is a {kind} that cannot be found again: {error.args[0]}", place, _advice(value)) from None
+        yield from ()
+
+    def _object(self, value: Any, place: Place) -> Children:
+        """What Python's own pickler writes for an object: how it is made, its attributes and its items."""
+        from .objects import state_of
+
+        self.has_objects = True
+        reduce = copyreg.dispatch_table.get(type(value))
+        try:
+            reduced = reduce(value) if reduce else value.__reduce_ex__(2)
+        except Exception as error:
+            kind = f"{type(value).__module__}.{type(value).__qualname__}"
+            raise _refuse(f"is a {kind}, which cannot be saved: {error}", place, _advice(value)) from error
+        if isinstance(reduced, str):
+            self._global(f"{value.__module__}.{reduced}")
+            return
+        function, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+        new = getattr(function, "__name__", "") == "__newobj__"
+        yield from self._parts(arguments[0] if new else function, place)
+        yield from self._parts(tuple(arguments[1:] if new else arguments), place)
+        self._out += b"\x81" if new else b"R"
+        self._remember(value)
+        if items is not None:
+            yield from self._batches(list(items), place, b"e")
+        if pairs is not None:
+            yield from self._items(dict(pairs), place)
+        if state is not None:
+            yield from self._parts(state_of(value, state), place)
+            self._out += b"b"
+
+    def _parts(self, value: Any, place: Place) -> Children:
+        if not self._write_known(value):
+            yield value, place
+
     # NumPy -------------------------------------------------------------------------------------------------------
 
     def _numpy_dtype(self, value: np.dtype[Any], place: Place) -> None:
@@ -331,6 +377,17 @@ class Pickler:
 
     # Tensors -----------------------------------------------------------------------------------------------------
 
+    def _sparse(self, value: Tensor, place: Place) -> Children:
+        """`_rebuild_sparse_tensor(layout, (indices, values, size, coalesced))`, without the flag."""
+        self._global("torch._utils._rebuild_sparse_tensor")
+        self._global("torch.serialization._get_layout")
+        self._text("torch.sparse_coo")
+        self._out += b"\x85R("
+        for part in (wrap(value._data.indices), wrap(value._data.array), value.shape):
+            yield part, place
+        self._out += (b"\x88" if value.is_coalesced() else b"\x89") + b"t\x86R"
+        self._remember(value)
+
     def _tensor(self, value: Tensor, place: Place) -> Children:
         saved = view_storage(value)
         if saved.is_parameter:
@@ -344,8 +401,19 @@ class Pickler:
         yield from ()
 
     def _view(self, saved: SavedTensor) -> None:
-        """`_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)`, or `_v3` with the dtype."""
+        """`_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)`, or `_v3` with the dtype.
+
+        Of a meta tensor, which has no storage, `_rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)`.
+        """
         name = saved.dtype.name
+        if saved.storage.location == "meta":
+            self._global("torch._utils._rebuild_meta_tensor_no_storage")
+            self._out += b"("
+            self._global(f"torch.{name}")
+            self._ints(saved.size)
+            self._ints(saved.stride)
+            self._out += b"\x88tR" if saved.requires_grad and not saved.is_parameter else b"\x89tR"
+            return
         typed = name in STORAGE_CLASSES and saved.storage.nbytes % saved.dtype.itemsize == 0
         known = self._keys.get(saved.storage.key)
         if known is None:
@@ -403,9 +471,8 @@ def _refuse(fact: str, place: Place, remedy: str = "") -> CheckpointError:
 
 
 def _advice(value: object) -> str:
+    if isinstance(value, (type, *FUNCTIONS)):
+        return "define it at the top of a module, or save its state_dict()"
     if hasattr(value, "state_dict"):
         return "save its state_dict()"
-    if isinstance(value, (dict, list, tuple, str, int, float)):
-        plain = next(kind for kind in (dict, list, tuple, str, bool, int, float) if isinstance(value, kind))
-        return f"save it as a plain {plain.__name__}"
     return "save numbers, text, bytes, tensors, arrays, and lists, tuples, dicts and sets of them"

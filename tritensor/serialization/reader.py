@@ -10,6 +10,7 @@ from .checkpoint import Checkpoint, ZipCheckpoint
 from .legacy import LegacyCheckpoint
 from .location import restorer
 from .malformed import Malformed, refusing
+from .safe import get_safe_globals
 from .safetensors_files import is_safetensors_name, load_safetensors
 from .source import Source, open_source
 from .tensors import TensorBuilder
@@ -18,7 +19,7 @@ from .tensors import TensorBuilder
 def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True, mmap: bool | None = None
 ) -> Any:
-    """Read what `save` or PyTorch's `torch.save` wrote. Nothing in the file is executed.
+    """Read what `save` or PyTorch's `torch.save` wrote. Nothing that a file chooses is executed.
 
     Args:
         f: a path, or a readable and seekable binary file object. A name that ends in `.safetensors` is read as such.
@@ -26,7 +27,9 @@ def load(
             saved names to names, or a callable `(storage, location)` that returns `storage.cuda(i)`, `storage` or None.
             Tensors are read straight to that place.
         pickle_module: None; accepted for PyTorch's signature.
-        weights_only: accepted; whichever it is, nothing is executed, and a file that asks for that is refused.
+        weights_only: False to read objects of classes too, as whole modules: of classes that the program has imported,
+            or that are the library's. Their constructors do not run, and a file that asks for more is refused. True
+            for data, and for what `torch.serialization.add_safe_globals` allows; what it allows is called.
         mmap: True to map the file instead of reading it: tensors on the CPU are read as they are used, and checksums
             are not compared. The file then has to stay as it is: where another program truncates it, the system ends
             this process with SIGBUS when it uses what is gone. False and None copy everything, and what becomes of
@@ -62,6 +65,10 @@ def load(
                     remedy="load it without mmap=True",
                 )
             builder = TensorBuilder(checkpoint, restore, source.map() if mmap and not checkpoint.swaps else None)
+            if not weights_only or get_safe_globals():
+                from .objects import Objects  # which knows classes of Python's library that few files have
+
+                builder.objects = Objects(not weights_only)
             loaded = checkpoint.read_object(builder)
             builder.fill()
             return loaded

@@ -50,8 +50,8 @@ class SavedTensor:
 
 def view_storage(tensor: Tensor) -> SavedTensor:
     """The tensor as a view of the memory that holds it."""
-    data = tensor._data if tensor.is_cuda else np.asarray(tensor._host_array())
-    storage, offset, stride = _device_view(data) if tensor.is_cuda else _host_view(data)
+    data = tensor._data if tensor._off_host else np.asarray(tensor._host_array())
+    storage, offset, stride = _device_view(data) if tensor._off_host else _host_view(data)
     return SavedTensor(
         storage, tensor.dtype, offset, tuple(data.shape), stride, tensor.requires_grad, isinstance(tensor, Parameter)
     )

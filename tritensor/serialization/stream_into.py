@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CheckpointError
+from ..ground.overriding import unasked
 from ..tensors import Tensor, blank
 from ..types.devices import cpu, device
 from ..types.dtypes import dtype
@@ -72,6 +73,7 @@ def load_into(model: Any, f: Any, *, strict: bool = True) -> Any:
 class StreamedTensor(Tensor):
     """A tensor that is still in the file: it has a shape and dtype, and reads its elements each time they are used."""
 
+    __torch_function__ = unasked
     _stored: StoredTensor
     _builder: _StreamBuilder
 

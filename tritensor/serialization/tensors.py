@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import drivers
+from ..errors import TritensorError
+from ..functional.sparse.rules import sparse_coo_tensor
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray
 from ..nn.parameter import Parameter
 from ..tensors import Tensor, wrap
+from ..types import devices
 from ..types.devices import device
+from ..types.dtypes import int64
 from .builder import Builder, StorageRecord, StoredTensor
 from .checkpoint import Checkpoint
 from .malformed import Malformed
@@ -44,7 +48,7 @@ class TensorBuilder(Builder):
     def place(self, storage: StorageRecord) -> None:
         """Choose the storage's device and allocate memory there."""
         where = self._restore(storage)
-        if where.type == "cuda":
+        if where.type != "cpu":
             storage.memory = buffer.empty((storage.nbytes,), U1, where)
         elif self._mapped is None or not storage.nbytes:
             storage.memory = np.empty(storage.nbytes, np.uint8)
@@ -57,7 +61,7 @@ class TensorBuilder(Builder):
         """A tensor over its storage's memory, which may not be filled yet."""
         tensor = wrap(view_of(stored, stored.storage.memory))
         tensor.requires_grad = stored.requires_grad
-        if stored.conjugate or stored.negative:
+        if (stored.conjugate or stored.negative) and not tensor.is_meta:
             self._lazy.append((tensor, stored))
         return tensor
 
@@ -70,6 +74,19 @@ class TensorBuilder(Builder):
         made = Parameter(tensor, requires_grad)
         self._lazy += [(made, stored) for known, stored in self._lazy if known is tensor]
         return made
+
+    def sparse(self, indices: object, values: object, size: tuple[int, ...], coalesced: bool) -> Any:
+        """A sparse tensor over the memory of both."""
+        if not isinstance(indices, Tensor) or indices.dtype is not int64 or min(size, default=0) < 0:
+            return None
+        if not isinstance(values, Tensor):
+            return None
+        if any(known is values for known, _ in self._lazy):
+            raise Malformed("a sparse tensor has values that are to be conjugated or negated")
+        try:
+            return sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
+        except TritensorError as error:
+            raise Malformed(str(error).split("\n", 1)[0]) from None
 
     def fill(self) -> None:
         """Read every storage into its memory."""
@@ -106,7 +123,9 @@ def view_of(stored: StoredTensor, memory: Any) -> Any:
 
 
 def read_storage(checkpoint: Checkpoint, storage: StorageRecord, memory: Any) -> None:
-    """Read a storage into flat memory of bytes: at once on the host, through pinned memory to a device."""
+    """Read a storage into flat memory of bytes: at once on the host, through pinned memory to a device, not to meta."""
+    if memory.__class__ is DeviceArray and memory.device is devices.meta:
+        return
     reader = checkpoint.open_storage(storage)
     if isinstance(memory, np.ndarray):
         if memory.size:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from typing import Any, BinaryIO
 
 from ..errors import OutOfMemoryError
@@ -24,7 +24,8 @@ from .malformed import CallersError, Malformed
 from .tree import check_tree
 
 CONTAINERS = (list, tuple, dict, set, frozenset)
-DICTS = (dict, OrderedDict, Counter)
+LISTS = (list, deque)
+DICTS = (OrderedDict, Counter, dict)
 # Bytes of Python objects that any file may make, beyond ten times its size: the smallest objects, such as an empty
 # list, take 12 times the bytes of their pickle, so a checkpoint of five megabytes of these and no tensors still reads.
 ANY_FILE = 64 * 2**20
@@ -34,6 +35,10 @@ WINDOW = 1 << 16  # bytes that are read at a time
 LONGEST_NAME = 1024
 LARGEST_MEMO_GAP = 16  # Python 2 counts from 1
 NOTHING = object()
+REFUSED = (
+    "save plain data, where the file was written: torch.save(model.state_dict(), path); if you trust the file, load it "
+    "with weights_only=False, or allow the name: torch.serialization.add_safe_globals([{}])"
+)
 
 
 class Unpickler:
@@ -219,13 +224,20 @@ class Unpickler:
         items = self._pop_mark()
         self._extend(self._stack[-1], items)
 
-    def _extend(self, target: object, items: list[Any]) -> None:
-        if type(target) is not list:
+    def _extend(self, target: Any, items: list[Any]) -> None:
+        kind = self._base(target, LISTS)
+        if kind is None:
             self._refuse_target("append to a list", target)
             return
         before = sys.getsizeof(target)
-        target.extend(items)
+        kind.extend(target, items)
         self.charge(sys.getsizeof(target) - before)
+
+    def _base(self, target: object, kinds: tuple[Any, ...]) -> Any:
+        """The container of Python that a value is, or that an object made here has as its base; None for others."""
+        if type(target) in kinds:
+            return type(target)
+        return next((kind for kind in kinds if isinstance(target, kind)), None) if self._made(target) else None
 
     def _set_item(self) -> None:
         self._require(3)
@@ -237,7 +249,8 @@ class Unpickler:
         self._update(self._stack[-1], items)
 
     def _update(self, target: dict[str, Any], items: list[Any]) -> None:
-        if type(target) not in DICTS:
+        kind = self._base(target, DICTS)
+        if kind is None:
             self._refuse_target("set items of a dict", target)
             return
         if len(items) % 2:
@@ -245,7 +258,7 @@ class Unpickler:
         before = sys.getsizeof(target)
         for index in range(0, len(items), 2):
             self._keys.check(items[index])
-            target[items[index]] = items[index + 1]
+            kind.__setitem__(target, items[index], items[index + 1])
         self.charge(sys.getsizeof(target) - before)
 
     def _add_items(self) -> None:
@@ -311,7 +324,10 @@ class Unpickler:
 
     def _push_global(self, module: str, name: str) -> None:
         found = find_global(module, name)
+        if isinstance(found, Malformed) and self.builder.objects is not None:
+            found = self.builder.objects.find(module, name, found)
         if isinstance(found, Malformed):
+            found.remedy = found.remedy or REFUSED.format(name.rpartition(".")[2])
             if self.refused is None:
                 raise found
             if all(known.first != found.first for known in self.refused):
@@ -324,6 +340,8 @@ class Unpickler:
         arguments, function = self._stack.pop(), self._stack.pop()
         if isinstance(function, Refused):
             self._stack.append(function)
+        elif self._named(function) and type(arguments) is tuple:
+            self._push_sized(self.builder.objects.call(function, arguments))
         elif type(function) is not Global or type(arguments) is not tuple:
             raise Malformed(f"the pickle would call a {type(function).__name__}", entry=self._entry, remedy=NOT_DATA)
         else:
@@ -332,16 +350,29 @@ class Unpickler:
 
     def _new_object(self) -> None:
         self._require(2)
-        self._stack.pop()
-        if not isinstance(self._stack[-1], Refused):
+        arguments, kind = self._stack.pop(), self._stack[-1]
+        if self._named(kind) and type(arguments) is tuple:
+            self._stack.pop()
+            self._push_sized(self.builder.objects.new(kind, arguments))
+            self.charge(250)
+        elif not isinstance(kind, Refused):
             raise Malformed(
                 "Unsupported operand 129: NEWOBJ makes an object of any class", entry=self._entry, remedy=NOT_DATA
             )
 
     def _build(self) -> None:
         self._require(2)
-        state = self._stack.pop()
-        set_state(self._stack[-1], state)
+        state, target = self._stack.pop(), self._stack[-1]
+        if self._made(target):
+            self.builder.objects.set_state(target, state)
+        else:
+            set_state(target, state)
+
+    def _named(self, value: object) -> bool:
+        return self.builder.objects is not None and self.builder.objects.knows(value)
+
+    def _made(self, value: object) -> bool:
+        return self.builder.objects is not None and self.builder.objects.made(value)
 
     def _persistent(self) -> None:
         self._require(1)

@@ -23,7 +23,7 @@ REHEARSED_FROM = 3 * 2**20
 
 
 def save(obj: Any, f: Any) -> None:
-    """Write `obj` in PyTorch's own checkpoint format; `torch.load(weights_only=True)` reads it.
+    """Write `obj` in PyTorch's own checkpoint format; PyTorch reads it.
 
     The old file is replaced only when the new one is complete: after a crash, a full disk or Ctrl-C it is unchanged. It
     is not truncated either, so a process that has it mapped keeps what it has. A symbolic link stays, and the file that
@@ -31,12 +31,13 @@ def save(obj: Any, f: Any) -> None:
 
     Args:
         obj: tensors, parameters, Python numbers, text, bytes, None, dtypes, devices, sizes, NumPy arrays and scalars
-            of numbers, and lists, tuples, dicts and sets of them, nested. Tensors that share memory share it after
-            loading. Of a module or an optimizer, save the `state_dict()`.
+            of numbers, and lists, tuples, dicts and sets of them, nested; also modules as a whole and objects of other
+            classes, by the names of their classes, which `load(weights_only=False)` reads. Tensors that share memory
+            share it after loading. A module's `state_dict()` outlives changes of its class.
         f: a path, or anything with `write`. A name that ends in `.safetensors` is written as such.
 
     Raises:
-        CheckpointError: something in `obj` is not data; the message says where. Nothing is written.
+        CheckpointError: something in `obj` cannot be saved; the message says where. Nothing is written.
         ArgumentError: `f` is neither a path nor a file.
         OSError: the file cannot be written, or its folder cannot: the new file is first written beside the old one.
 
@@ -60,7 +61,7 @@ def save(obj: Any, f: Any) -> None:
         return
     pickler = Pickler()
     data = pickler.dump(obj)
-    if len(data) > REHEARSED_FROM:
+    if len(data) > REHEARSED_FROM and not pickler.has_objects:
         _rehearse(data, pickler.storages)
     if not is_path:
         _write(f, "archive", data, pickler.storages)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..autograd.mode import recording
-from ..errors import ArgumentError, AutogradError, DtypeError, ExchangeError, ShapeError
+from ..errors import ArgumentError, AutogradError, DtypeError, ExchangeError, ShapeError, UnsupportedError
 from ..host.scalars import converted
 from ..memory.array import DeviceArray
 from ..memory.copies import to_host
 from ..memory.lifted import Batched, Lifted
 from ..memory.pending import PendingArray
-from ..types import dtypes
+from ..memory.sparse import Sparse
+from ..types import devices, dtypes
 
 ndarray = np.ndarray
 
@@ -28,7 +29,7 @@ class HostAccess:
         _data: Any
         _needs: bool
         ndim: int
-        is_cuda: bool
+        _off_host: bool
         device: Any
         dtype: dtypes.dtype
 
@@ -66,7 +67,9 @@ class HostAccess:
         """
         if force:
             return self.detach()._to_host()
-        if self.is_cuda:
+        if self._data.__class__ is Sparse:
+            raise ArgumentError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+        if self._off_host:
             raise ArgumentError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
                 "host memory first."
@@ -104,6 +107,8 @@ class HostAccess:
         """
         if self.numel() != 1:
             raise ShapeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        if self.device is devices.meta:
+            raise UnsupportedError("Tensor.item() cannot be called on meta tensors", "they have no elements")
         return self._to_host().reshape(()).item()
 
     def tolist(self) -> Any:

@@ -12,6 +12,7 @@ from ..autograd import leaves
 from ..errors import AutogradError
 from ..ground.public import public
 from ..memory.lifted import Batched
+from ..memory.sparse import Sparse
 from ..types import dtypes
 
 
@@ -135,35 +136,53 @@ def _lines(array: np.ndarray, indent: int, summarize: bool, formatter: Any) -> s
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(texts) + "]"
 
 
-def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
-    """The text of `repr(tensor)`."""
+def format_tensor(tensor: Any, prefix: str = "tensor(", part: bool = False) -> str:
+    """The text of `repr(tensor)`; of a `part` of a sparse tensor without device and dtype."""
     if isinstance(tensor._data, Batched):
         text = format_tensor(leaves.wrap(tensor._data.array)).replace("\n", "\n    ")
         return f"{tensor._data!r}, value=\n    {text}\n)"
+    if tensor._data.__class__ is Sparse:
+        data, lines = tensor._data, ",\n" + " " * len(prefix)
+        names = zip(("indices=tensor(", "values=tensor("), (data.indices, data.array), strict=True)
+        texts = [format_tensor(leaves.wrap(array), " " * len(prefix) + name, True) for name, array in names]
+        suffixes = [f"device='{tensor.device}'"] if tensor._off_host else []
+        suffixes += [f"size={data.shape}", f"nnz={data.indices.shape[1]}"]
+        suffixes += [] if tensor.dtype in _implied() else [f"dtype={tensor.dtype!r}"]
+        suffixes += ["layout=tritensor.sparse_coo", *history_of(tensor)]
+        text = prefix + lines.join([each.lstrip() for each in texts])
+        return _with_suffixes(text, suffixes, len(prefix), True) + ")"
+    if tensor.is_meta:
+        suffixes = [f"device='{tensor.device}'", f"size={tuple(tensor.shape)}"]
+        suffixes += [f"dtype={tensor.dtype!r}"] if tensor.dtype is not dtypes.get_default_dtype() else []
+        return _with_suffixes(prefix + "...", suffixes + history_of(tensor), len(prefix)) + ")"
     shown = tensor.detach()
-    if tensor.is_cuda and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
+    if tensor._off_host and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
         shown = shown[tuple([slice(1) if step == 0 else slice(None) for step in shown.stride()])]
     array = np.broadcast_to(shown._to_host(), tensor.shape)
     dtype = tensor.dtype
     summarize = array.size > options.threshold
     if summarize:
         array = _summary(array, 1)
-    if array.dtype == dtypes.bfloat16.numpy:
+    if dtype is dtypes.bfloat16 or dtype in dtypes.FLOAT8:
         array = array.astype(np.float32)
     suffixes = []
-    if tensor.is_cuda:
+    if tensor._off_host and not part:
         suffixes.append(f"device='{tensor.device}'")
     if array.size == 0:
         text = "[]"
-        if array.ndim != 1:
+        if array.ndim != 1 or part:
             suffixes.append(f"size={tuple(array.shape)}")
     else:
         text = elements_text(array, len(prefix), summarize)
-    implied = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_, dtypes.of_scalar(0j))
-    if dtype not in implied or (array.size == 0 and dtype is not dtypes.get_default_dtype()):
+    if not part and (dtype not in _implied() or (array.size == 0 and dtype is not dtypes.get_default_dtype())):
         suffixes.append(f"dtype={dtype!r}")
     suffixes += history_of(tensor)
     return _with_suffixes(prefix + text, suffixes, len(prefix)) + ")"
+
+
+def _implied() -> tuple[dtypes.dtype, ...]:
+    """The dtypes that are not printed."""
+    return dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_, dtypes.of_scalar(0j)
 
 
 def elements_text(array: np.ndarray, indent: int, summarize: bool) -> str:
@@ -191,12 +210,17 @@ def history_of(tensor: Any) -> list[str]:
     return ["requires_grad=True"] if tensor.requires_grad else []
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Dtype, device and gradient after the elements, on a new line if the last one would become too long."""
+def _with_suffixes(text: str, suffixes: list[str], indent: int, apart: bool = False) -> str:
+    """Dtype, device and gradient after the elements, on a new line if the last one would become too long.
+
+    Args:
+        apart: they begin on a new line.
+    """
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         wide = len(suffix.replace("tritensor.", "torch."))  # lines break where PyTorch's do
-        if length + wide + 2 > options.linewidth:
+        if length + wide + 2 > options.linewidth or apart:
+            apart = False
             text += ",\n" + " " * indent + suffix
             length = indent + wide
         else:

@@ -17,9 +17,11 @@ import numpy as np
 from ..autograd import leaves
 from ..errors import AutogradError, RangeError
 from ..ground.public import methods_of, public
-from ..memory.array import DeviceArray
+from ..memory.array import DeviceArray, form_of
+from ..memory.buffer import meta
 from ..memory.foreign import shared
 from ..memory.lifted import Lifted, device_of
+from ..memory.sparse import Sparse
 from ..memory.storage import copy_with_storage
 from ..types import devices, dtypes, formats
 from ..types.size import Size
@@ -53,13 +55,6 @@ class Tensor(HostAccess, History):
     # makes NumPy leave `array + tensor` to Tensor's own operator
     __array_priority__ = 1000
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        from ..ground import overriding
-
-        if cls.__torch_function__ is not overriding.unasked:
-            overriding.install()
-
     @classmethod
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
@@ -71,7 +66,7 @@ class Tensor(HostAccess, History):
         """
         from ..ground import overriding
 
-        return overriding.by_default(cls, func, types, args, kwargs)
+        return overriding.by_default(Tensor, cls, func, types, args, kwargs)
 
     # ---- attributes -------------------------------------------------------------------------------------------
 
@@ -99,6 +94,17 @@ class Tensor(HostAccess, History):
     @property
     def is_cuda(self) -> bool:
         """True if the elements are on a CUDA device (real or simulated)."""
+        data = self._data
+        return data.__class__ is not ndarray and device_of(data).type == "cuda"
+
+    @property
+    def is_meta(self) -> bool:
+        """True on the device `meta`: there are a shape, strides and a dtype, but no elements."""
+        return self.device is devices.meta
+
+    @property
+    def _off_host(self) -> bool:
+        """True if the elements are not in the host's memory."""
         data = self._data
         return data.__class__ is DeviceArray or (isinstance(data, Lifted) and data.device is not devices.cpu)
 
@@ -230,7 +236,8 @@ class Tensor(HostAccess, History):
 
     def __format__(self, spec: str) -> str:
         # as in PyTorch a Parameter, like every other subclass, prints as a tensor
-        return format(self.item(), spec) if self.ndim == 0 and type(self) is Tensor else object.__format__(self, spec)
+        number = self.ndim == 0 and type(self) is Tensor and not self.is_meta
+        return format(self.item(), spec) if number else object.__format__(self, spec)
 
     def __repr__(self) -> str:
         from .printing import format_tensor
@@ -244,7 +251,12 @@ class Tensor(HostAccess, History):
         return tensor_html(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        made = _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)
+        made: tuple[Any, ...]
+        if self.is_meta:
+            made = _rebuild_meta, (self.__class__, tuple(self._data.shape), self.stride(), self.dtype, self._needs)
+        else:
+            data = self.detach().cpu()._data if self._data.__class__ is Sparse else self._to_host()
+            made = _rebuild, (self.__class__, data, str(self.device), self._needs)
         kept = {name: value for name, value in self.__dict__.items() if not hasattr(Tensor, name)}
         return (*made, kept) if kept else made
 
@@ -255,8 +267,9 @@ class Tensor(HostAccess, History):
                 "protocol at the moment.",
                 remedy="copy x.detach().clone()",
             )
-        data = self._data if self.is_cuda else self._host_array()
-        copied = memo[id(self)] = blank(self.__class__, copy_with_storage(data, memo))
+        sparse = self._data.__class__ is Sparse
+        data = self.detach().clone()._data if sparse else self._data if self._off_host else self._host_array()
+        copied = memo[id(self)] = blank(self.__class__, data if sparse else copy_with_storage(data, memo))
         copied._needs, copied._counter = self._needs, deepcopy(self._counter, memo)
         kept = {name: value for name, value in self.__dict__.items() if name == "_grad" or not hasattr(Tensor, name)}
         copied.__dict__.update(deepcopy(kept, memo))
@@ -278,8 +291,16 @@ def wrap(data: object) -> Tensor:
 leaves.wrap = wrap
 
 
+_kinds: set[type] = {Tensor}  # of which there are tensors
+
+
 def blank(kind: type[Tensor], data: object) -> Any:
     """Like `wrap`, for a subclass of Tensor."""
+    if kind not in _kinds:
+        from ..ground import overriding
+
+        _kinds.add(kind)
+        overriding.defined(kind)
     tensor = _new(kind)
     tensor._data = data
     tensor._needs = False
@@ -290,6 +311,13 @@ def blank(kind: type[Tensor], data: object) -> Any:
 def _rebuild(kind: type[Tensor], array: np.ndarray, place: str, needs: bool) -> Tensor:
     """Make a tensor from its pickled form."""
     tensor: Tensor = blank(kind, wrap(array).to(place)._data)
+    tensor._needs = needs
+    return tensor
+
+
+def _rebuild_meta(kind: type[Tensor], shape: Any, strides: Any, dtype: dtypes.dtype, needs: bool) -> Tensor:
+    """Make a meta tensor from its pickled form."""
+    tensor: Tensor = blank(kind, meta(form_of(shape, strides, dtype.numpy, devices.meta, 0)))
     tensor._needs = needs
     return tensor
 

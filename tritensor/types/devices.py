@@ -111,7 +111,7 @@ class _State(threading.local):
 _state = _State()
 # Of a thread, and of an asyncio task within it: tasks may simulate devices at once, and each has its own then.
 _current: ContextVar[int] = ContextVar("tritensor.types.devices.current", default=0)
-cpu = device("cpu")
+cpu, meta = device("cpu"), device("meta")
 _cuda: list[device] = []
 _making = lock()
 _global_default: device = cpu
@@ -158,14 +158,16 @@ Device = device | str | int | None  # what a caller names one by; None is the de
 def resolve(place: object) -> device:
     """The concrete device that the user means: None is the default device, "cuda" the thread's current one.
 
-    "cpu:0" and "cpu:1" are the CPU. The allocation of memory checks whether the ordinal exists.
+    "cpu:0" and "cpu:1" are the CPU, "meta:0" is "meta". The allocation of memory checks whether the ordinal exists.
     """
     place = get_default_device() if place is None else place
     found = place if place.__class__ is device else device(place)
     if found.type == "cpu":
         return cpu
+    if found.type == "meta":
+        return meta
     if found.type != "cuda":
-        raise DeviceError(f"tensors cannot be on a {found.type} device", remedy="use 'cpu', 'cuda' or 'cuda:1'")
+        raise DeviceError(f"tensors cannot be on a {found.type} device", remedy="use 'cpu', 'cuda', 'cuda:1' or 'meta'")
     return cuda(_current.get() if found.index is None else found.index)
 
 

@@ -100,7 +100,13 @@ float32 = dtype("float32", "Float", np.float32, "fp32", FLOATING)
 float64 = dtype("float64", "Double", np.float64, "fp64", FLOATING)
 complex64 = dtype("complex64", "ComplexFloat", np.complex64, "", COMPLEX)
 complex128 = dtype("complex128", "ComplexDouble", np.complex128, "", COMPLEX)
+# Kernels take their bytes: Triton has not all of them on every card, and its conversions differ from PyTorch's.
+float8_e4m3fn = dtype("float8_e4m3fn", "Float8_e4m3fn", ml_dtypes.float8_e4m3fn, "u8", FLOATING)
+float8_e5m2 = dtype("float8_e5m2", "Float8_e5m2", ml_dtypes.float8_e5m2, "u8", FLOATING)
+float8_e4m3fnuz = dtype("float8_e4m3fnuz", "Float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, "u8", FLOATING)
+float8_e5m2fnuz = dtype("float8_e5m2fnuz", "Float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, "u8", FLOATING)
 
+# What operators compute with.
 ALL = (
     bool_,
     uint8,
@@ -118,6 +124,9 @@ ALL = (
     complex64,
     complex128,
 )
+# What tensors hold, move and convert: these have no promotion and next to no arithmetic, as in PyTorch.
+STORED = (*ALL, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz)
+FLOAT8 = frozenset(STORED[-4:])
 ALIASES = {
     "half": float16,
     "float": float32,
@@ -128,10 +137,10 @@ ALIASES = {
     "cfloat": complex64,
     "cdouble": complex128,
 }
-for _name, _value in {**{entry.name: entry for entry in ALL}, **ALIASES}.items():
+for _name, _value in {**{entry.name: entry for entry in STORED}, **ALIASES}.items():
     publish(_name, _value, functional=False)
 
-_BY_NAME = {entry.name: entry for entry in ALL}
+_BY_NAME = {entry.name: entry for entry in STORED}
 
 
 def _named(name: str) -> dtype:
@@ -166,7 +175,7 @@ class _ByNumpy(dict[Any, dtype]):
         except TypeError:
             found = None
         if found is None:
-            supported = ", ".join(entry.name for entry in ALL)
+            supported = ", ".join(entry.name for entry in STORED)
             raise ArgumentError(
                 f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}."
             )
@@ -175,7 +184,7 @@ class _ByNumpy(dict[Any, dtype]):
 
 # The dtype for a NumPy dtype; a tritensor dtype is returned itself. A NumPy type without a counterpart (strings,
 # objects, dates) is an ArgumentError with PyTorch's first words. A method of a dict: a function costs 60 ns a call.
-of: Callable[[Any], dtype] = _ByNumpy({entry.numpy: entry for entry in ALL}).__getitem__
+of: Callable[[Any], dtype] = _ByNumpy({entry.numpy: entry for entry in STORED}).__getitem__
 
 
 # Rows and columns are in the order of LATTICE; an entry is the smallest type that holds both by PyTorch's rules.
@@ -217,7 +226,7 @@ def _read_table() -> dict[tuple[dtype, dtype], dtype]:
             found = entry if entry.category >= FLOATING else of(np.promote_types(wide.numpy, entry.numpy))
             if found.category == max(INTEGER, entry.category):
                 table[wide, entry] = table[entry, wide] = found
-    return table
+    return table | {(entry, entry): entry for entry in FLOAT8}
 
 
 PROMOTION = _read_table()
@@ -232,10 +241,15 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     tritensor.float32
 
     Raises:
-        DtypeError: an unsigned integer of 16, 32 or 64 bits with another integer type.
+        DtypeError: an unsigned integer of 16, 32 or 64 bits with another integer type, a float8 with any other dtype.
     """
     type1, type2 = of_argument(type1) or type1, of_argument(type2) or type2
     found = PROMOTION.get((type1, type2))
+    if found is None and (type1 in FLOAT8 or type2 in FLOAT8):
+        raise DtypeError(
+            f"Promotion for Float8 Types is not supported, attempted to promote {type1.legacy} and {type2.legacy}",
+            remedy="convert one of them first, as in x.to(tritensor.float32)",
+        )
     refused = type1 is not type2 and type1.category == type2.category and {type1, type2} & WIDE
     if found is None or refused:
         raise DtypeError(
@@ -264,11 +278,13 @@ def set_default_dtype(d: dtype) -> None:
     """Make `d` the floating dtype of new tensors.
 
     Raises:
-        ArgumentError: `d` is not a floating dtype.
+        ArgumentError: `d` is not a floating dtype, or a float8.
     """
     global _default
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise ArgumentError("only floating-point types are supported as the default type", f"got {d!r}")
+    if d in FLOAT8:
+        raise ArgumentError(f"couldn't find storage object {d.legacy}Storage", "there is no arithmetic of float8")
     _default = d
     settings.changed()
 
@@ -368,7 +384,8 @@ class finfo:
         self.dtype = type.name
         self.bits = type.itemsize * 8 // (2 if type.is_complex else 1)
         self.min, self.max = float(limits.min), float(limits.max)
-        self.eps, self.tiny = float(limits.eps), float(limits.tiny)
+        # PyTorch's eps of float8_e5m2fnuz is half of the step at 1
+        self.eps, self.tiny = float(limits.eps) / (1 + (type is float8_e5m2fnuz)), float(limits.tiny)
         self.smallest_normal = self.tiny
         self.resolution = 10.0 ** -math.floor(-math.log10(self.eps))
 

@@ -100,17 +100,21 @@ def strides_of(call: str, format: Any, shape: Shape, strides: Strides | None = N
 
 
 class Layout:
-    """The layout of a tensor's elements in memory; there is one, `tritensor.strided`."""
+    """The layout of a tensor's elements in memory: `tritensor.strided`, or `tritensor.sparse_coo`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __repr__(self) -> str:
-        return "tritensor.strided"
+        return f"tritensor.{self.name}"
 
     def __reduce__(self) -> str:
-        return "strided"
+        return self.name
 
 
-strided = Layout()
+strided, sparse_coo = Layout("strided"), Layout("sparse_coo")
 publish("strided", strided, functional=False)
+publish("sparse_coo", sparse_coo, functional=False)
 
 
 def packed(shape: Shape, order: tuple[int, ...]) -> Strides:

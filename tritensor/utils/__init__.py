@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from . import hooks
 
 if TYPE_CHECKING:
-    from . import benchmark, checkpoint, data, dlpack, tensorboard
+    from . import benchmark, checkpoint, data, deterministic, dlpack, tensorboard
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "data", "deterministic", "dlpack", "hooks", "tensorboard"]
 
 
 def __getattr__(name: str) -> Any:

@@ -149,7 +149,6 @@ REFUSED = {
         "max mode does not support scaling the gradient",
     ),
     "call(i, w, o, mode='max', sparse=True)": (ValueError, "max mode does not support sparse weights"),
-    "call(i, w, o, sparse=True)": (TypeError, r"embedding_bag\(\): there are no sparse gradients"),
     "call(i, w, o, per_sample_weights=w[:, 0])": (
         NotImplementedError,
         "embedding_bag: per_sample_weights was not None",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,18 @@ def case_llama(carry: Any) -> None:
 
 def case_llama_eager(carry: Any) -> None:
     causal(carry, llama(attn_implementation="eager"))
+
+
+def case_llama_flex(carry: Any) -> None:
+    """Blocks of scores; without gradients, which PyTorch has none of on the CPU."""
+    model = carry.module("model", spread(llama(attn_implementation="flex_attention")))
+    ids, mask = tokens(length=40), torch.ones(2, 40, dtype=torch.int64)
+    mask[1, :5] = 0
+    eager = getattr(torch.compiler, "set_stance", contextlib.nullcontext)
+    with torch.no_grad(), eager("force_eager"):
+        carry.check("logits", model(ids).logits, atol=1e-3)
+        carry.check("padded", model(ids, attention_mask=mask).logits[:, 5:], atol=1e-3)
+        carry.check("written", model.generate(ids[:, :4], max_new_tokens=4, do_sample=False))
 
 
 def case_llama_long_positions(carry: Any) -> None:

@@ -99,9 +99,7 @@ def scaled_dot_product_attention(
     if dropout_p:
         seed, offset = generator_of(query.device).draw()
         drawn = {"p": dropout_p, "seed": seed, "offset": offset}
-    on_device = query.device is not devices.cpu
-    widest = _WIDEST_DOUBLE if query._data.dtype.itemsize == 8 else _WIDEST
-    fits = not on_device or max(key._data.shape[-1], value._data.shape[-1]) <= widest
+    on_device, fits = query.device is not devices.cpu, fits_kernels(query, key, value)
     few = not on_device and query._data.ndim != 4 and math.prod(scores) < _FEW and ENABLED["math"]
     if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
         plain = not (on_device or drawn or mask is not None)
@@ -113,6 +111,12 @@ def scaled_dot_product_attention(
     else:
         out = composed(query, key, value, mask, factor, diagonal, **drawn)
     return out.flatten(-4, -3) if heads else out
+
+
+def fits_kernels(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """True if the kernels, or the CPU, take keys and values of these widths."""
+    widest = _WIDEST_DOUBLE if query._data.dtype.itemsize == 8 else _WIDEST
+    return query.device is devices.cpu or max(key._data.shape[-1], value._data.shape[-1]) <= widest
 
 
 @lru_cache(4096)

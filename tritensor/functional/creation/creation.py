@@ -13,11 +13,13 @@ import numpy as np
 from ...errors import ArgumentError, DtypeError, NumberError, explain
 from ...ground.arguments import UNEXPECTED, guarded, recovered, wrong_type
 from ...ground.public import method, public, publish
+from ...host.copying import cast
 from ...host.scalars import converted, single
 from ...kernels.bounds import bounds_at_host, within
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...operators import copy_into
+from ...operators.determinism import determinism, fill_new
 from ...operators.outputs import MADE, Into, into, takes_out, with_out
 from ...tensors import Tensor, blank, wrap
 from ...types import Device, Dtype, devices, dtypes, formats
@@ -243,15 +245,8 @@ def tensor(
     wanted, data = None if dtype is None else numpy_dtype(dtype), read(data)
     array = _as_array(data, wanted) if not isinstance(data, np.ndarray) else data
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
-    copied = _cast(array, kind) if array is data else _converted(array, kind, data)
+    copied = cast(array, kind) if array is data else _converted(array, kind, data)
     return finish(place(copied.copy() if copied is array else copied, device), requires_grad, pin_memory)
-
-
-def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
-    if array.dtype == kind:
-        return array
-    with np.errstate(all="ignore"):
-        return array.astype(kind)
 
 
 def _one_by_one(data: object, shape: tuple[int, ...], kind: np.dtype) -> np.ndarray | None:
@@ -294,7 +289,7 @@ def _converted(array: np.ndarray, kind: np.dtype, data: object = None) -> np.nda
                 f"the data go from {low.item()} to {high.item()}, {kind.name} from {limits.min} to {limits.max}",
                 remedy="take a wider dtype, or make the tensor first and wrap around with .to(dtype)",
             )
-    return _cast(array, kind)
+    return cast(array, kind)
 
 
 @public(functional=False, guard=False)
@@ -307,7 +302,7 @@ def as_tensor(data: object, dtype: Dtype = None, device: Device = None) -> Tenso
     wanted, data = None if dtype is None else numpy_dtype(dtype), read(data)
     array = data if isinstance(data, np.ndarray) else _as_array(data, wanted)
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
-    return place(_cast(array, kind) if array is data else _converted(array, kind, data), device)
+    return place(cast(array, kind) if array is data else _converted(array, kind, data), device)
 
 
 @public(functional=False, guard=False)
@@ -436,6 +431,8 @@ def empty(
         strides = formats.strides_of("empty", memory_format, shape)
         shape, wanted = turned(shape, strides), shape
     data = np.empty(shape, kind) if where is devices.cpu else buffer.empty(shape, kind, where)
+    if determinism.fills:
+        fill_new(data)
     made = finish(wrap(data), requires_grad, pin_memory)
     if strides is not None:
         made._data = restrided(made._data, wanted, strides)

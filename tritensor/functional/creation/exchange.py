@@ -59,9 +59,11 @@ def _dlpack(
 @method("__dlpack_device__")
 def _dlpack_device(self: Tensor) -> tuple[int, int]:
     """The kind and number of the tensor's device in DLPack: (1, 0) is the CPU, (2, n) `cuda:n`; none if simulated."""
-    if self.is_cuda:
+    if self._off_host:
         foreign.reachable(f"a tensor on {self.device} has no DLPack device.", self._data)
-    return (2, self.device.index) if self.is_cuda else (1, 0)  # type: ignore[return-value]
+    if self.is_meta:
+        raise ValueError("Unknown device type meta for Dlpack")
+    return (2, self.device.index) if self._off_host else (1, 0)  # type: ignore[return-value]
 
 
 @public(functional=False)
@@ -103,7 +105,7 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
         with _taking:
             data, locked, copied = foreign.taken(capsule)
         found = wrap(data)
-    must = locked and found.is_cuda  # any tensor on a device can be written
+    must = locked and found._off_host  # any tensor on a device can be written
     if copy is False and (copied or must):
         fact = "must not be written" if must else "was copied by its producer"
         raise ExchangeError(f"cannot take memory that {fact} without copying. Set copy=None or copy=True.")

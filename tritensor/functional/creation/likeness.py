@@ -12,6 +12,7 @@ from ...ground.composing import shown_as
 from ...ground.public import method, public
 from ...memory.array import DeviceArray
 from ...memory.lifted import Lifted
+from ...memory.sparse import Sparse
 from ...operators import lifting
 from ...tensors import Tensor
 from ...types import Device, Dtype
@@ -38,6 +39,10 @@ def made_like(
         ArgumentError: `x` is no tensor, or `format` no memory format.
     """
     options = options_like(call, x, dtype, device)
+    if x._data.__class__ is Sparse:
+        if call not in ("zeros_like", "empty_like"):
+            raise x._data.refusal("fill_")
+        return creation.finish(Sparse.rules.without_values(x).to(**options), requires_grad, pin_memory)
     make, strides = getattr(make, "plain", make), new_strides(x, call, format)
     made = make(x._data.shape if strides is None else turned(x.shape, strides), **options, **values)
     made = creation.finish(made, requires_grad, pin_memory)
@@ -50,7 +55,8 @@ def made_like(
 def lifted_as(x: Tensor, made: Tensor) -> Tensor:
     """A new tensor; inside of a transformation one that results of `x` can be written to."""
     data = x._data
-    return lifting.like(made, data) if isinstance(data, Lifted) and not isinstance(made._data, Lifted) else made
+    lifted = isinstance(data, Lifted) and data.__class__ is not Sparse
+    return lifting.like(made, data) if lifted and not isinstance(made._data, Lifted) else made
 
 
 def options_like(call: str, x: Any, dtype: Any, device: Any) -> dict[str, Any]:

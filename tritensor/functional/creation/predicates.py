@@ -11,14 +11,20 @@ from ...ground.arguments import check_tensor, wrong_type
 from ...ground.public import method, public
 from ...host.scalars import representable
 from ...memory.array import DeviceArray
+from ...memory.sparse import Sparse
 from ...operators.rules import Number
 from ...tensors import Tensor
 from ...types import dtypes, formats
 
 
 def _layout(self: Tensor) -> formats.Layout:
-    """`tritensor.strided`: elements lie in memory by strides."""
-    return formats.strided
+    """`tritensor.strided`: elements lie in memory by strides; or `tritensor.sparse_coo`."""
+    return formats.sparse_coo if _is_sparse(self) else formats.strided
+
+
+def _is_sparse(self: Tensor) -> bool:
+    """True if coordinates and values of the elements that are not zero are stored."""
+    return self._data.__class__ is Sparse
 
 
 def _never(name: str) -> Callable[[Tensor], bool]:
@@ -29,19 +35,20 @@ def _never(name: str) -> Callable[[Tensor], bool]:
     return call
 
 
-_NEVER = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu"
+_NEVER = "ipu maia mkldnn mps mtia nested quantized sparse_csr vulkan xla xpu"
 for _name in _NEVER.split():
     method(f"is_{_name}")(property(_never(f"is_{_name}")))
-for _name in ("coalesced", "distributed", "inference"):
+for _name in ("distributed", "inference"):
     method(f"is_{_name}")(_never(f"is_{_name}"))
 
 
 def _is_cpu(self: Tensor) -> bool:
     """True if the elements are in the host's memory."""
-    return not self.is_cuda
+    return not self._off_host
 
 
 method("is_cpu")(property(_is_cpu))
+method("is_sparse")(property(_is_sparse))
 method("layout")(property(_layout))
 
 
@@ -97,7 +104,7 @@ def _by_element(name: str, x: Tensor, others: tuple[Tensor, ...], function: Call
                 f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
             )
         if each._data.__class__ is DeviceArray or each.dtype is not x.dtype:
-            words = "is only implemented on CPU tensors" if each.is_cuda else "takes tensors of one dtype"
+            words = "is only implemented on CPU tensors" if each._off_host else "takes tensors of one dtype"
             raise ArgumentError(f"{name}() {words}")
         if each.numel() != x.numel():
             raise ShapeError(f"{name}(): the number of elements differs: {x.numel()} and {each.numel()}")

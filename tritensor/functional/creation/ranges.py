@@ -12,6 +12,7 @@ from ...ground.arguments import wrong_type
 from ...host.scalars import converted, representable
 from ...kernels.bounds import within
 from ...kernels.random import ranges as kernels
+from ...operators.float8 import refuse_float8
 from ...operators.outputs import MADE
 from ...operators.rules import Number
 from ...tensors import Tensor, wrap
@@ -27,6 +28,8 @@ def _made(operator: kernels.Range, kind: np.dtype, device: Device, **numbers: An
     """The operator's vector, made on the requested device."""
     check_extents((numbers["steps"],), kind.itemsize, "invalid size, possible overflow?")
     where, dtype = devices.resolve(device), dtypes.of(kind)
+    if dtype in dtypes.FLOAT8:
+        refuse_float8(operator.name, dtype)
     if where is devices.cpu or not dtype.triton or dtype is dtypes.bool_:
         return place(operator.reference(**numbers, dtype=dtype), where)
     return operator(**numbers, dtype=dtype, device=where)

@@ -160,7 +160,8 @@ class UntypedStorage:
         self._bytes[place] = value
 
     def __repr__(self) -> str:
-        return f"{self.tolist()}\n[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+        shown = "..." if self._bytes.is_meta else self.tolist()
+        return f"{shown}\n[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
 class TypedStorage:

@@ -129,6 +129,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     check_tensor("bincount", "input", 1, input)
     _check_kind(input.dtype.category == dtypes.INTEGER, "bincount_cpu", input)
     _check(whole("bincount", "minlength", minlength) >= 0, "minlength should be >= 0")
+    if input.is_meta:
+        raise UnsupportedError("bincount: a meta tensor has no largest element, which is the size of the result")
     low, high = value_range(input)
     seen = f"the shape is {tuple(input.shape)}, the smallest element {low}"
     _check(input.ndim == 1 and low >= 0, explain("bincount only supports 1-d non-negative integral inputs.", seen))
@@ -137,7 +139,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     count, kind = max(high + 1, minlength), dtypes.int64
     if weights is not None and input.numel():
         kind = dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
-    if input.is_cuda:
+    if input._off_host:
         ones = input.new_ones(input.shape, dtype=kind) if weights is None else weights.detach().to(kind)
         found = input.new_zeros(count, dtype=kind).scatter_add(0, input.long(), ones)
     else:
@@ -252,7 +254,8 @@ def histogramdd(
 
 
 def _range(x: Tensor, given: Any, words: str, margin: float) -> tuple[float, float]:
-    """The first and the last edge; by default the elements', for which the host waits."""
+    """The first and the last edge; by default the elements', for which the host waits, of a meta tensor 0 and 1."""
+    given = (0, 1) if given is None and x.is_meta else given
     low, high = map(
         float, given if given is not None else (x.amin(), x.amax()) if x.numel() else (0, 1 - (margin == 1))
     )
@@ -280,4 +283,6 @@ def _edges(x: Tensor, bins: Tensor | int, given: Any, dim: int) -> Tensor:
 def _counted(places: Tensor, inside: Tensor, count: int, weight: Tensor | None, kind: dtypes.dtype) -> Tensor:
     """The number, or the weight, of the places that are inside, in the dtype of the result."""
     weight = weight if weight is None else weight.detach().reshape(-1)
+    if places.is_meta:
+        return places.new_empty(count, dtype=kind)
     return bincount(where(inside, places, count), weight, count + 1)[:count].to(kind).contiguous()

@@ -92,10 +92,10 @@ def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> Places:
     unchecked: list[tuple[int, Tensor]] = []
     shape = x._data.shape
     for dim, part in advanced:
-        if part.device is not x.device and part.is_cuda:
+        if part.device is not x.device and part._off_host:
             raise DeviceMismatchError(
                 "indices should be either on cpu or on the same device as the indexed tensor "
-                f"({x.device.type if x.is_cuda else 'cpu'})",
+                f"({x.device.type if x._off_host else 'cpu'})",
                 f"the tensor is on {x.device}, an index of shape {tuple(part.shape)} on {part.device}",
                 remedy=f"move the index with .to({str(x.device)!r})",
             )
@@ -158,7 +158,7 @@ def stack_coordinates(rows: list[Tensor], x: Tensor) -> Tensor:
             raise RangeError(
                 f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
             ) from None
-        if any(row.is_cuda for row in rows):
+        if any(row._off_host for row in rows):
             rows = [row.to(x.device) for row in rows]
         result = stack([row.to(dtypes.int64).expand(shape) for row in rows])
     return result

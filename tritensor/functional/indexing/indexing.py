@@ -77,6 +77,9 @@ def setitem(self: Tensor, key: object, value: object) -> None:
         if not key:
             return
         key, basic = None, True
+    if self.is_meta and isinstance(key, Tensor) and key.dtype is dtypes.bool_ and getattr(value, "ndim", 0) == 0:
+        self.masked_fill_(key.reshape(*key.shape, *(1,) * (self.ndim - key.ndim)), value)  # no places are known
+        return
     places = Places(basic_index(self, key, to_write=True)) if basic else resolve(self, key)
     if places.positions is None:
         _assign(places.view, value)
@@ -132,6 +135,8 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
     except OverlapError:
         expanded.put(put, places, value, accumulate)
         return x
+    if not isinstance(value, Tensor) and x.dtype in dtypes.FLOAT8:
+        value = x.new_full((), value)
     if accumulate or followed(x, positions, value):
         return in_place(x, kernels.index_put, positions, value, dims=dims, accumulate=accumulate)
     kernels.put_into(x, positions, _apart(value, x) if isinstance(value, Tensor) else value, dims)
@@ -300,7 +305,7 @@ def _number_for(input: Tensor, value: Any) -> Any:
     """
     if not isinstance(value, Tensor):
         return converted(value, input.dtype)
-    if not value.is_cuda:
+    if not value._off_host:
         converted(value.item(), input.dtype)
     return value.to(input.device, input.dtype)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...autograd.gradients import called
 from ...autograd.mode import no_grad
-from ...errors import ArgumentError, BoundsError, DtypeError, RangeError, ShapeError, UnsupportedError
+from ...errors import BoundsError, DtypeError, RangeError, ShapeError, UnsupportedError
 from ...ground.arguments import check_tensor
 from ...ground.public import public
 from ...kernels.bounds import beyond
@@ -16,6 +16,7 @@ from ...types import dtypes
 from ...types.size import check_rank
 from ..creation import creation
 from ..creation.ranges import arange
+from ..sparse.coordinates import sparse_rows
 from ..views.joining import cat
 from . import quick_indexing
 from .scattering import scatter
@@ -40,14 +41,13 @@ def embedding(
         padding_idx: a row that gets no gradient.
         max_norm, norm_type: rows that are looked up and longer than this are shortened to it first, in `weight` itself.
         scale_grad_by_freq: divide a row's gradient by how often it was looked up.
-        sparse: False; gradients are dense here.
+        sparse: make the gradient a sparse tensor of the rows that were looked up.
 
     Raises:
         BoundsError: `index out of range in self`; negative numbers are.
     """
     check_tensor("embedding", "weight", 1, weight)
     check_tensor("embedding", "indices", 2, input)
-    _refuse_sparse("embedding", sparse)
     if padding_idx:
         if not weight.ndim:
             raise RangeError("Dimension specified as 0 but tensor has no dimensions")
@@ -63,6 +63,8 @@ def embedding(
     kernels.check_bounds(input, rows, 0, 0, "index out of range in self")
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
+    if sparse:
+        return sparse_rows(weight, input, padding_idx, scale_grad_by_freq)
     result: Tensor = called("EmbeddingBackward0", _rows(input, weight, padding_idx))
     if scale_grad_by_freq and result.requires_grad:
         flat = input.reshape(-1)
@@ -140,7 +142,6 @@ def embedding_bag(
     _require(mode != "max" or not (scale_grad_by_freq or sparse), f"max mode does not support {how}")
     if factors is not None and mode != "sum":
         raise UnsupportedError(f"{words} (got mode='{mode}').")
-    _refuse_sparse("embedding_bag", sparse)
     _check_dtype("embedding_bag", "indices", input)
     _check_dtype("embedding_bag", "weight", weight)
     if factors is not None and factors.dtype is not weight.dtype:
@@ -160,6 +161,12 @@ def embedding_bag(
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     padding = -1 if padding_idx is None else padding_idx % rows
+    if sparse and weight.requires_grad:  # the bags are of the rows that were looked up, whose gradient is small
+        kept = input != padding
+        ends = cat([kept.new_zeros(1, dtype=dtypes.int64), kept.cumsum(0)])[ends]
+        input, factors = input[kept], None if factors is None else factors[kept]
+        weight = sparse_rows(weight, input, None, scale_grad_by_freq)
+        input, padding, scale_grad_by_freq = arange(len(input), device=weight.device), -1, False
     made: Tensor = bag(weight, input, ends, factors, mode=mode, padding_idx=padding, by_frequency=scale_grad_by_freq)[0]
     return made
 
@@ -191,14 +198,6 @@ def _ends(input: Tensor, offsets: Tensor | None, complete: bool) -> Tensor:
 def _require(fits: bool, words: str) -> None:
     if not fits:
         raise ValueError(words)
-
-
-def _refuse_sparse(call: str, sparse: bool) -> None:
-    if sparse:
-        raise ArgumentError(
-            f"{call}(): there are no sparse gradients",
-            remedy="pass sparse=False: the dense gradient holds the same numbers, and zeros elsewhere",
-        )
 
 
 def _check_dtype(call: str, name: str, x: Tensor) -> None:
@@ -251,6 +250,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise DtypeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0 and num_classes <= 0:
         raise ShapeError("Can not infer total number of classes from empty tensor.")
+    if tensor.is_meta and num_classes == -1:
+        raise UnsupportedError("one_hot: a meta tensor has no largest element", remedy="pass num_classes")
     low, high = kernels.value_range(tensor)
     if low < 0:
         raise ShapeError(beyond(tensor, 0, high, "Class values must be non-negative."))

@@ -193,6 +193,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if mask.dtype is not dtypes.bool_:
         raise DtypeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {short(mask)}")
     shape = layout.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    if mask.is_meta:  # no places are known
+        return called("MaskedScatterBackward0", registry["where"](mask, source.sum(), input))
     places = mask.expand(shape).reshape(-1).nonzero().reshape(-1)
     if source.numel() < places.numel():
         raise ShapeError("Number of elements of source < number of ones in mask")

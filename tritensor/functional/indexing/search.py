@@ -66,7 +66,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 def in_order(x: Tensor, dim: int = -1) -> Tensor:
     """The sorted elements, without gradients: without their places NumPy finds them ten times faster."""
     x = x.detach()
-    if x.is_cuda or not x.ndim or followed(x):
+    if x._off_host or not x.ndim or followed(x):
         return sort(x, dim).values
     array = x._host_array()
     wide = array.astype(np.float32) if x.is_floating_point() and array.itemsize == 2 else array
@@ -93,7 +93,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     dim, k = layout.normalize_dim(dim, input.ndim), whole("topk", "k", k)
     if not 0 <= k <= (input._data.shape[dim] if input.ndim else 1):
         raise ShapeError("selected index k out of range")
-    if input.ndim and not input.is_cuda and not followed(input):
+    if input.ndim and not input._off_host and not followed(input):
         places = extremes(np.moveaxis(input._host_array(), dim, -1), k, largest)
         if places is not None:
             found = wrap(np.ascontiguousarray(np.moveaxis(places, -1, dim)))
@@ -131,7 +131,7 @@ def unique(
     x, along, rows = _slices("unique", input, dim)
     order = None
     if dim is not None:
-        if x.is_cuda:
+        if x._off_host:
             order = wrap(np.arange(len(rows))).to(x.device)
             for column in reversed(rows.unbind(1)):
                 order = order[sort(column[order]).indices]

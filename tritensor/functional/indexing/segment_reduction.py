@@ -62,7 +62,7 @@ def segment_reduce(
     with no_grad():
         ends = given.to(dtypes.int64)
         if offsets is None:
-            if not unsafe and not given.is_cuda:
+            if not unsafe and not given._off_host:
                 _check_lengths(given, data.shape[axis])
             ends = cat([ends.new_zeros((*ends.shape[:-1], 1)), ends.cumsum(-1)], -1)
         size, count = data.shape[axis], ends.shape[-1] - 1
@@ -113,5 +113,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """
     if size < 0:
         raise ShapeError("nonzero_static: 'size' must be an non-negative integer")
+    if input.is_meta:
+        return input.new_empty((size, input.ndim), dtype=dtypes.int64)
     found = input.nonzero()[:size]
     return cat([found, found.new_full((size - len(found), input.ndim), fill_value)])

@@ -236,7 +236,7 @@ def normal(
             raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
     elif std.dtype.is_complex:
         raise DtypeError("normal expects standard deviation to be non-complex")
-    elif not std.is_cuda and not bool((std._host_array() >= 0).all()):
+    elif not std._off_host and not bool((std._host_array() >= 0).all()):
         raise ShapeError("normal expects all elements of std >= 0.0")
     if not tensors:
         shape = size if isinstance(size, (tuple, list)) else () if size is None else (size,)
@@ -277,7 +277,7 @@ def wide(x: Tensor) -> dtypes.dtype:
 
 def _check_probabilities(p: Tensor) -> None:
     """Check probabilities on the CPU. On a CUDA device that would cost a synchronisation; there NaN gives 0."""
-    if not p.is_cuda and not bool(((p._host_array() >= 0) & (p._host_array() <= 1)).all()):
+    if not p._off_host and not bool(((p._host_array() >= 0) & (p._host_array() <= 1)).all()):
         raise ShapeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
 
 
@@ -307,10 +307,12 @@ def multinomial(
     words = "multinomial only supports floating-point dtypes for input, got: {}"
     require(input.dtype.is_floating_point, DtypeError, words, input.dtype.legacy)
     require(input.shape[-1] <= 1 << 24, ShapeError, "number of categories cannot exceed 2^24")
-    weights = np.atleast_2d(input.detach()._to_host().astype(np.float64))
-    if num_samples <= 0 or (num_samples > weights.shape[1] and not replacement):
+    if num_samples <= 0 or (num_samples > input.shape[-1] and not replacement):
         many = "> prob_dist.size(-1) samples without replacement" if num_samples > 0 else "<= 0 samples"
         raise ShapeError(f"cannot sample n_sample {many}")
+    if input.is_meta:
+        return creation.empty((*input.shape[:-1], num_samples), dtype=dtypes.int64, device="meta")
+    weights = np.atleast_2d(input.detach()._to_host().astype(np.float64))
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         found = f"encountering probability entry {'= infinity or NaN' if (weights >= 0).all() else '< 0'}"
         several = f"invalid multinomial distribution ({found})" if replacement and num_samples > 1 else ""

@@ -86,7 +86,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     return overwrite(self, drawn, "Exponential")
 
 
-def _numpy(device: devices.device, generator: Generator | None) -> np.random.Generator:
+def numpy_generator(device: devices.device, generator: Generator | None) -> np.random.Generator:
     """NumPy's generator for one call; a seed and the number of the call give the same numbers for every device."""
     call = draw_from(device, generator, on_host=True)
     return np.random.Generator(np.random.Philox(key=call["seed"], counter=[0, 0, call["offset"], 0]))
@@ -104,9 +104,11 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         ShapeError: a negative rate, or NaN. DtypeError: rates that are not floating.
     """
     floating(input.dtype, "poisson")
+    if input.is_meta:
+        return unmoved("PoissonBackward0", creation.empty(input.shape, dtype=input.dtype, device="meta"), input)
     rates = input.detach()._to_host().astype(np.float64)
     require((rates >= 0).all(), ShapeError, "invalid Poisson rate, expected rate to be non-negative")
-    drawn = np.asarray(_numpy(input.device, generator).poisson(np.minimum(rates, 9e18)), np.float64)
+    drawn = np.asarray(numpy_generator(input.device, generator).poisson(np.minimum(rates, 9e18)), np.float64)
     return unmoved("PoissonBackward0", creation.place(drawn, input.device).to(input.dtype), input)
 
 
@@ -130,7 +132,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     shape = broadcast_shapes(tuple(count.shape), tuple(prob.shape))
     trials, chances = (np.broadcast_to(each.detach()._to_host().astype(np.float64), shape) for each in (count, prob))
     usable = np.clip(np.nan_to_num(trials), 0, 9e18).astype(np.int64)
-    drawn = _numpy(count.device, generator).binomial(usable, np.clip(np.nan_to_num(chances), 0, 1))
+    drawn = numpy_generator(count.device, generator).binomial(usable, np.clip(np.nan_to_num(chances), 0, 1))
     drawn = np.where((chances >= 1) & (trials > 0), trials, drawn)
     drawn = np.where(np.isnan(chances) | np.isnan(trials), np.nan, drawn)
     found = creation.place(drawn, count.device).to(count.dtype)

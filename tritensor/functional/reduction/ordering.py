@@ -45,7 +45,7 @@ def _checked(name: str, input: Tensor, dim: int, lowest: int = dtypes.INTEGER) -
 
 def _places(x: Tensor, dim: int, rank: Rank) -> Tensor:
     """The index along `dim`, of size 1 in the result, of the element of that rank; the first of those equal to it."""
-    if x.is_cuda or followed(x):
+    if x._off_host or followed(x):
         nans = x.isnan().sum(dim, True)
         wanted = (rank(x.shape[dim], nans) + nans * 0).expand([1 if i == dim else n for i, n in enumerate(x.shape)])
         chosen = in_order(x, dim).gather(dim, wanted)
@@ -224,7 +224,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, way: st
         ranks = where(x.isnan().any(-1, True), float(last), q.reshape(-1) * last)
     ranks = getattr(ranks, _WAYS[way])() if _WAYS[way] else ranks
     below, above = ranks.floor().long(), ranks.ceil().long()
-    if name == "nanquantile" or x.is_cuda or followed(x):
+    if name == "nanquantile" or x._off_host or followed(x):
         ordered = sort(x).values
     else:  # with a NaN at the end of its row, if there is one
         wanted = {*below._host_array().flat, *above._host_array().flat, last}
@@ -253,6 +253,6 @@ def _checked_quantile(name: str, input: Tensor, q: Tensor | float, way: str) -> 
         words = f"{name}() q tensor must be same dtype as the input tensor"
         raise DtypeError(words, f"they are {q.dtype} and {input.dtype}")
     require(q.device == input.device, ShapeError, "{}() q tensor must be on the same device as the input tensor", name)
-    if not q.is_cuda and not bool(((q >= 0) & (q <= 1)).all()):
+    if not q._off_host and not bool(((q >= 0) & (q <= 1)).all()):
         raise ShapeError(f"{name}() q values must be in the range [0, 1]")
     return q

@@ -62,12 +62,12 @@ def cov(
         mean, norm = x.sum(1) / count, count - correction
     else:
         total = weights.sum()
-        if not total.is_cuda and not total.item():  # a device is not waited for
+        if not total._off_host and not total.item():  # a device is not waited for
             raise ShapeError("cov(): weights sum to zero, can't be normalized")
         mean, norm = (x * weights).sum(1) / total, total - correction
         if aweights is not None and correction:
             norm = total - correction * (weights * aweights).sum() / total
-    if not x.is_cuda and norm <= 0:
+    if not x._off_host and norm <= 0:
         warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
     norm = norm.clamp(min=0) if isinstance(norm, Tensor) else max(norm, 0)
     apart = x - mean.unsqueeze(1)
@@ -95,7 +95,7 @@ def _check_weights(name: str, weights: Tensor, count: int) -> None:
     if weights.numel() != count:
         words = f"cov(): expected {name} to have the same numel as there are observations in the input but got"
         raise ShapeError(f"{words} {weights.numel()} != {count}")
-    require(weights.is_cuda or not bool((weights < 0).any()), ShapeError, "cov(): {} cannot be negative", name)
+    require(weights._off_host or not bool((weights < 0).any()), ShapeError, "cov(): {} cannot be negative", name)
 
 
 @public(method=True)

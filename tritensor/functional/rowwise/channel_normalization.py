@@ -291,7 +291,7 @@ def _normalized(
     input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
     """The input normalised by given statistics of its channels."""
-    order = _order(input) if input.is_cuda else None  # on a device results are row-major, here of (N, H, W, C)
+    order = _order(input) if input._off_host else None  # on a device results are row-major, here of (N, H, W, C)
     shape = (-1,) + (1,) * (input.ndim - 2) if order is None else (-1,)
     scale: Any = 1.0 if weight is None else weight.reshape(shape)
     shift: Any = 0.0 if bias is None else bias.reshape(shape)

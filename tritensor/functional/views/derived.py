@@ -59,8 +59,6 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     return made
 
 
-@method("_make_subclass")
-@staticmethod
 def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
     """A leaf on the memory of `data` of a subclass of Tensor, whose `__init__` is not called."""
     detached = Tensor.detach(data)
@@ -70,6 +68,9 @@ def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -
         made._pinned = True
     made.requires_grad = require_grad
     return made
+
+
+method("_make_subclass")(staticmethod(make_subclass))
 
 
 def _copying(name: str, function: Callable[..., Any]) -> None:

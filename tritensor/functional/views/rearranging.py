@@ -206,6 +206,8 @@ def repeat_interleave(
         return spread.clone(memory_format=contiguous_format).reshape(
             *shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]
         )
+    if repeats.is_meta and output_size is not None:
+        return index_select(input, dim, repeats.new_empty(output_size))
     positions = wrap(_origins(repeats, input._data.shape[dim] if input.ndim else 1))
     return index_select(input, dim, positions.to(input.device))
 
@@ -216,6 +218,8 @@ def _origins(repeats: Tensor, size: int) -> np.ndarray:
         raise ShapeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.dtype not in (dtypes.int64, dtypes.int32):
         raise DtypeError(f'"repeat_interleave" not implemented for {repeats.dtype}: repeats must be int64 or int32')
+    if repeats.is_meta:
+        raise ShapeError("cannot repeat_interleave a meta tensor without output_size")
     counts = repeats._to_host().reshape(-1)
     if (counts < 0).any():
         raise ShapeError("repeats can not be negative")

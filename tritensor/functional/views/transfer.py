@@ -23,6 +23,7 @@ from ...kernels.bounds import alike, bounds_at_host, within
 from ...memory import buffer, copies, sending
 from ...memory.array import DeviceArray
 from ...memory.lifted import Dual, Lifted, device_of
+from ...memory.sparse import Sparse
 from ...operators import copy_into, registry
 from ...operators.inplace import OverlapError, check_writable, is_itself, write
 from ...operators.rules import Number
@@ -153,6 +154,11 @@ def _moved(
 ) -> Any:
     """A new array with `x`'s elements on `where` in dtype `kind`, with the strides given or contiguous."""
     if x._data.__class__ is not np.ndarray and isinstance(x._data, Lifted):
+        if x._data.__class__ is Sparse:
+            indices = x._data.indices
+            moved = indices if where is x.device else _moved(wrap(indices), where, indices.dtype, non_blocking, None)
+            values = _moved(wrap(x._data.array), where, kind, non_blocking, None)
+            return Sparse(moved, values, x._data.shape, x._data.coalesced)
         if x.dtype.category >= dtypes.FLOATING > dtypes.of(kind).category and isinstance(x._data, Dual):
             return _moved(wrap(x._data.array), where, kind, non_blocking, None)
         return x._data.mapped(lambda array: _moved(wrap(array), where, kind, non_blocking, None))
@@ -324,8 +330,15 @@ def _fill(self: Tensor, value: Any, name: str = "") -> Tensor:
             raise
         _fill(collapsed(self)[0], value, name)
         return self
+    if Sparse.used and self._data.__class__ is Sparse:
+        if value.__class__ is not int or value:
+            raise self._data.refusal("fill_")
+        write(self, Sparse.rules.without_values(self))
+        return self
     plain = value.__class__ is float or value.__class__ is int
-    simple = plain and self._data.dtype.kind == "f" and not isinstance(self._data, Lifted)
+    simple = (
+        plain and self._data.dtype.kind == "f" and self._data.dtype.itemsize > 1 and not isinstance(self._data, Lifted)
+    )
     if simple and not (recording.enabled and self._needs):
         if not -_SMALL <= value <= _SMALL:
             value = _held(value, self)
@@ -362,7 +375,7 @@ def pin_memory(self: Tensor, device: Device = None) -> Tensor:
     Raises:
         DeviceError: the tensor is not on the CPU.
     """
-    if self.is_cuda:
+    if self._off_host:
         raise DtypeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
     if active() is None or self._pinned:
         return self
@@ -405,7 +418,8 @@ def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memo
         ValueError: no such name. ArgumentError: neither a dtype nor a name.
     """
     if dtype is None:
-        return f"torch.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}Tensor"
+        sparse = "sparse." if self._data.__class__ is Sparse else ""
+        return f"torch.{f'{self.device.type}.' if self._off_host else ''}{sparse}{self.dtype.legacy}Tensor"
     place, kind = (None, dtype) if isinstance(dtype, dtypes.dtype) else _of_type_name(dtype)
     return to(self, place, kind, non_blocking, memory_format=memory_format)
 
@@ -418,7 +432,7 @@ def _of_type_name(kind: object) -> tuple[str, dtypes.dtype]:
         return "cpu", dtypes.get_default_dtype()
     name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
     found = name.removeprefix("torch.").removeprefix("cuda.")
-    for entry in dtypes.ALL:
+    for entry in dtypes.STORED:
         if found == f"{entry.legacy}Tensor" and name.startswith("torch."):
             return "cuda" if name.startswith("torch.cuda.") else "cpu", entry
     raise ValueError(

@@ -57,6 +57,7 @@ mul = elementwise(
     "Multiplies x and y element by element.",
     methods=["__mul__", "mul", "multiply"],
 )
+mul.float8 = "paired"
 mul.gradients(x=lambda grad, y: grad * y, y=lambda grad, x: grad * x)
 mul.kernel(lambda x, y: x & y if x.dtype == tl.int1 else x * y)
 
@@ -245,6 +246,7 @@ def copy(x: np.ndarray):
 copy.node = "clone"
 copy.linear = "first"
 copy.whole = True
+copy.float8 = "moved"
 copy.gradient(lambda grad: grad)
 copy.kernel(lambda x: x)
 
@@ -258,6 +260,7 @@ def where(condition: np.ndarray, x: np.ndarray | float, y: np.ndarray | float):
 where.gradients(
     x=lambda grad, condition: where(condition, grad, 0), y=lambda grad, condition: where(condition, 0, grad)
 )
+where.float8 = "moved"
 where.kernel(lambda condition, x, y: tl.where(condition, x, y))
 
 

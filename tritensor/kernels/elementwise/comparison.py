@@ -23,6 +23,7 @@ ne = elementwise(
     COMPARISON, np.not_equal, "Compares element by element: x != y.", methods=["__ne__", "ne", "not_equal"]
 )
 ne.kernel(lambda x, y: x != y)
+eq.float8 = ne.float8 = "computed"
 
 lt = elementwise(ORDER, np.less, "Compares element by element: x < y.", methods=["__lt__", "lt", "less"])
 lt.kernel(lambda x, y: x < y)

@@ -154,7 +154,7 @@ class Elementwise(Operator):
             call.arrays = self.arrays_of(call)
             shape = layout.broadcast_shapes(*[value._data.shape for value in call.inputs if isinstance(value, Tensor)])
             fits = shape == x.shape and call.results[0].numpy == x.dtype and call.device is x.device
-            return call if fits else None
+            return call if fits and call.compute not in dtypes.FLOAT8 else None
 
         return self.compute_into(x, inputs, metadata, prepared)
 

@@ -11,7 +11,8 @@ from ...runtime.reference import metadata_of, numbers_of
 from ...types import dtypes
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
-from ..pairs import as_real, is_complex, parts
+from ..pairs import as_real, in_dtype, is_complex, parts
+from .float8 import conversion
 from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
 
 if TYPE_CHECKING:
@@ -129,6 +130,13 @@ def launch_elementwise(call: Call) -> None:
     # an input may have a fixed dtype, such as the condition of `where`
     kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
     body = body_function(operator, outs[0].itemsize if compute is dtypes.float32 else 4)
+    pair = [dtypes.of(value.dtype) if value.__class__ is DeviceArray else None for value in (operands[0], outs[0])]
+    if operator.name == "copy" and pair[0] is not pair[1] and not dtypes.FLOAT8.isdisjoint(pair):
+        if is_complex(outs[0]):
+            operands = [in_dtype(operands[0], dtypes.float32)]
+        else:
+            operands = [parts(operands[0])[0]]
+            body, numbers, kinds = conversion(*pair)
     if compute.is_complex or any(map(is_complex, operands)):
         compute = dtypes.real_of(compute)
         body, outs, operands, kinds, numbers = _on_pairs(operator, outs, operands, kinds, numbers)

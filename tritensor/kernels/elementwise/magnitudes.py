@@ -27,6 +27,7 @@ abs = elementwise(
     in_place_functions=["abs_"],
 )
 abs.gradient(lambda grad, x: grad * x.sgn())
+abs.float8 = "computed"
 abs.kernel(lambda x: tl.abs(x))
 
 

@@ -61,6 +61,7 @@ isinf = elementwise(LOGIC, np.isinf, "Tests each element: True where x is infini
 isinf.kernel(lambda x: (x == float("inf")) | (x == -float("inf")))
 
 isfinite = elementwise(LOGIC, np.isfinite, "Tests each element: True where x is neither infinite nor NaN.")
+isnan.float8 = isinf.float8 = isfinite.float8 = "computed"
 isfinite.kernel(lambda x: (x == x) & (x != float("inf")) & (x != -float("inf")))
 
 

@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...autograd.tape import Slot
 from ...errors import HostComputationWarning, explain, warn
+from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...memory.copies import from_host, to_host
 from ...operators import Dtypes, Operator
@@ -26,6 +29,7 @@ from ...tensors import Tensor
 from ...types import devices, dtypes
 
 _said: set[str] = set()
+_SMALL = 16  # sizes up to it stay as they are where shapes of results are found
 _REAL = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
 _COMPLEX = {real: kind for kind, real in _REAL.items()}
 
@@ -67,6 +71,8 @@ class Hosted(Operator):
         """Call the reference, with copies from and to the device where the tensors are on one."""
         if call.device is devices.cpu:
             return self.on_host(call)(*call.arrays)
+        if call.device is devices.meta:
+            return self._on_meta(call)
         if self.name not in _said:
             _said.add(self.name)
             warn(
@@ -79,6 +85,31 @@ class Hosted(Operator):
             )
         operands = [to_host(value) if isinstance(value, DeviceArray) else value for value in call.arrays]
         return [from_host(found, call.device) for found in self.on_host(call)(*operands)]
+
+    def _on_meta(self, call: Call) -> Sequence[Any]:
+        """Results without elements. The reference runs on small matrices whose sizes are in the order of the operands',
+        of which the sizes of results are; large ones would be factorised for nothing."""
+        operands = [value for value in call.arrays if isinstance(value, DeviceArray)]
+        large = sorted({size for array in operands for size in array.shape if size > _SMALL})
+        places: dict[int, int] = {} if {"dim", "size"} & self.metadata.keys() else dict(enumerate(large, _SMALL + 1))
+        small = {size: place for place, size in places.items()}
+        found = self.on_host(call)(*[_alike(value, small) for value in call.arrays])
+        shapes: Any = [tuple([places.get(size, size) for size in array.shape]) for array in found]
+        return [buffer.empty(shape, x.dtype, call.device) for shape, x in zip(shapes, found, strict=True)]
+
+
+def _alike(value: Any, sizes: Mapping[int, int]) -> Any:
+    """For a meta tensor's array one of the host that every reference accepts: of identities, in the memory of one.
+
+    Args:
+        sizes: what its dimensions have in place of theirs.
+    """
+    if not isinstance(value, DeviceArray):
+        return value
+    shape = [sizes.get(size, size) for size in value.shape]
+    matrices = len(shape) > 1 and value.dtype.kind in "fc"
+    one = np.eye(*shape[-2:], dtype=value.dtype) if matrices else np.ones((), value.dtype)
+    return np.broadcast_to(one, shape)
 
 
 def hosted(

@@ -39,7 +39,7 @@ class Bags(Indexing):
     def prepare(self, call: Call) -> None:
         """Check on the CPU that bags follow each other; on a device one whose end lies before it is empty."""
         indices, offsets = call.inputs[1:3]
-        if not offsets.is_cuda:
+        if not offsets._off_host:
             ends = offsets._host_array()
             if ends[0] or ends[-1] != indices.numel() or (ends[1:] < ends[:-1]).any():
                 raise ShapeError("embedding_bag(): offsets have to rise", remedy="sort the bags")

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...drivers.capture import capturing
-from ...errors import BoundsError, DtypeError, ShapeError
+from ...errors import BoundsError, DtypeError, ShapeError, UnsupportedError
 from ...memory.array import DeviceArray
 from ...memory.lifted import Batched
 from ...operators import Dtypes, Operator, Shapes, copy_into
+from ...operators.determinism import determinism
 from ...operators.lifting.batching import Batch, along_dim
 from ...operators.rules import ANY
 from ...runtime.call import Call
@@ -97,6 +98,8 @@ class Indexing(Operator):
         walk = self.walk(out, where, metadata)
         if added:
             fold_at(walk, out, value, metadata.get("reduce", "sum"), metadata.get("include_self", True))
+        elif determinism.mode and isinstance(value, DeviceArray):
+            fold_at(walk, out, value, "last", False)
         else:
             move(walk, out, value, into=True)
 
@@ -221,6 +224,9 @@ class _Index(Indexing):
         first = dims[0] if together else 0  # where the places' dimensions are
         if not batch.whole[1] and not value and together:
             return batch(x, positions, dims=tuple([dim + 1 for dim in dims]))
+        if not batch.whole[0] and not value:
+            (found,) = batch(x, positions.movedim(0, 1))
+            return (found.movedim(first, 0),)
         positions = batch.all_of(1).movedim(0, 1)
         number = _numbers(positions, batch.size).reshape(1, batch.size, *(1,) * places).expand(1, *positions.shape[1:])
         positions = _cat(number, positions)
@@ -326,14 +332,14 @@ def check_bounds(
 
 
 def value_range(where: Tensor) -> tuple[int, int]:
-    """The smallest and the largest element; (0, -1) where there is none.
+    """The smallest and the largest element; (0, -1) where there is none, and of meta tensors.
 
     For a CUDA tensor they are cached on it with its version, so that the backward pass does not read them again.
     """
     data = where._data
     while isinstance(data, Batched):  # all samples at once
         where, data = wrap(data.array), data.array
-    if data.size == 0:
+    if data.size == 0 or where.device is devices.meta:
         return 0, -1
     if data.__class__ is not DeviceArray:
         host = where._host_array()
@@ -381,10 +387,19 @@ def nonzero_positions(x: Tensor) -> Any:
             "the samples may have different numbers of elements that are not zero",
             remedy="choose elements with torch.where, whose result has the shape of its input",
         )
+    if x.is_meta:
+        raise UnsupportedError(
+            "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct "
+            "data-independent implementation does not exist.",
+            "the shape of the result depends on the elements, and a meta tensor has none",
+            remedy="choose elements with torch.where, whose result has the shape of its input",
+        )
     if data.__class__ is DeviceArray:
         from .kernel import device_nonzero
 
-        return device_nonzero((wrap(data) != 0)._data if is_complex(data) else data)
+        return device_nonzero(
+            (wrap(data) != 0)._data if is_complex(data) or wrap(data).dtype in dtypes.FLOAT8 else data
+        )
     host = wrap(data)._host_array()
     if host.ndim == 0:
         return np.empty((int(bool(host)), 0), np.int64)
@@ -399,7 +414,9 @@ gather = Gather("gather", _gather, "index")
 scatter = Gather("scatter", _scatter, "index")
 for _operator in (index, index_put, gather, scatter):
     _operator.on_pairs = True  # copies and sums of parts
+index.float8 = index_put.float8 = "moved"
 index.linear = gather.linear = "first"
+index.sums_samples = True
 index_put.linear = scatter.linear = "written"
 
 

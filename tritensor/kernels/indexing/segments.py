@@ -78,6 +78,12 @@ def _folds(fold: Any) -> tuple[Any, Any, Any]:
     return fold, along, column
 
 
+@device_function
+def _alone(total, new):
+    """Each place a run of its own, of which the last one of a destination is kept."""
+    return total, new * 0 + 1
+
+
 _sum = device_function(lambda values: tl.sum(values, 0))
 
 # The device functions, and what changes nothing: an extreme taken twice is the same.
@@ -86,6 +92,7 @@ _FOLDS = {
     "prod": (*_folds(multiply), 1),
     "amin": (*_folds(smaller), None),
     "amax": (*_folds(larger), None),
+    "last": (add, _alone, _sum, 0),
 }
 
 
@@ -248,7 +255,7 @@ def fold_at(walk: Walk, out: DeviceArray, source: Any, fold: str = "sum", own: b
     The places are sorted by destination first, so no two programs fold into one element.
 
     Args:
-        fold: "sum", "prod", "amin" or "amax".
+        fold: "sum", "prod", "amin", "amax", or "last" for the last one alone, which needs `own` to be False.
         own: whether the elements of `out` are folded with the others, or replaced.
     """
     rest = [dim for dim in range(len(walk.shape)) if dim not in walk.dims]
@@ -309,7 +316,7 @@ def fold_at(walk: Walk, out: DeviceArray, source: Any, fold: str = "sum", own: b
         out.device,
         name="add_places" if fold == "sum" else f"{fold}_places",
     )
-    if blocks > 1:
+    if blocks > 1 and fold != "last":
         launch(
             join_segments_kernel,
             grid,

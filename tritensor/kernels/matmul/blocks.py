@@ -32,7 +32,8 @@ class Blocks(NamedTuple):
 class Problem(NamedTuple):
     """The facts that the choice of blocks depends on, besides the device."""
 
-    #: "half", "tf32", "tf32x3", "ieee" (float32 as it is), "double", or "sum" for dtypes without a matrix instruction
+    #: "half", "eighth", "fast_eighth" (summed in fewer bits), "tf32", "tf32x3", "ieee" (float32 as it is), "double", or
+    #: "sum" for dtypes without a matrix instruction
     product: str
     rows: int
     cols: int
@@ -46,6 +47,11 @@ class Problem(NamedTuple):
     epilogue: bool = False
     #: the second operand is contiguous along the summed dimension
     along: bool = False
+
+    @property
+    def streamed(self) -> bool:
+        """True if `matvec_kernel` computes it."""
+        return is_streamed(self.rows) and "eighth" not in self.product
 
 
 def is_streamed(rows: int) -> bool:
@@ -75,7 +81,9 @@ DESCRIBED = {
     ),
     # 128x128 with 4 warps spills
     "tf32x3": (Blocks(128, 128, 32, 8, 3, "descriptors"), Blocks(64, 128, 32, 4, 3, "descriptors")),
+    "eighth": (Blocks(128, 128, 128, 8, 3, "descriptors"), Blocks(64, 128, 128, 4, 4, "descriptors")),
 }
+DESCRIBED["fast_eighth"] = (Blocks(128, 256, 128, 8, 3, "descriptors", pieces=2), *DESCRIBED["eighth"])
 # Used instead of these where the summed dimension is long enough to fill a deeper pipeline.
 LONG = {
     DESCRIBED["half"][0]: Blocks(128, 256, 64, 8, 4, "descriptors", pieces=2),
@@ -96,7 +104,9 @@ POINTERS = {
     "ieee": (Blocks(128, 128, 32, 8, 3), Blocks(64, 128, 32, 4, 3), Blocks(64, 64, 32, 4, 3)),
     "double": (Blocks(64, 64, 16, 4, 2), Blocks(32, 32, 16, 2, 2)),
     "sum": (Blocks(16, 16, 16, 4, 1),),
+    "eighth": (Blocks(128, 128, 128, 8, 3), Blocks(64, 128, 128, 4, 3), Blocks(64, 64, 128, 4, 3)),
 }
+POINTERS["fast_eighth"] = POINTERS["eighth"]
 # In place of these where matrix instructions take their operands and sums from registers: 128x128 in tf32x3 spills 448
 # bytes a thread on sm_80 and sm_120, 64x128 with 4 warps 192; halves in steps of 64 by 128x256 spill up to 56.
 _FROM_REGISTERS = {
@@ -152,7 +162,7 @@ def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     if forced_block():
         return _forced(problem, device)
     processors = device.multi_processor_count
-    if is_streamed(problem.rows):
+    if problem.streamed:
         return _streamed(problem, processors)
     if _is_described(problem, device):
         # tf32 with a fused activation spills in a tile of 128x256, which on sm_100 takes 272 KB of shared memory anyway
@@ -182,7 +192,7 @@ def choose_interpreted(problem: Problem, device: DeviceProperties) -> Blocks:
     """The same for the interpreter, where a step takes about the same time at any size: few large tiles."""
     if forced_block():
         return _forced(problem, device)
-    if is_streamed(problem.rows):
+    if problem.streamed:
         rows, depth = power_of_two(problem.rows), min(power_of_two(problem.depth), 1024)
         return Blocks(
             rows, min(power_of_two(problem.cols), _INTERPRETED_STREAMED // (rows * depth)), depth, 4, 1, "streamed"
@@ -210,7 +220,7 @@ def group_of(blocks: Blocks, processors: int) -> int:
 def _forced(problem: Problem, device: DeviceProperties) -> Blocks:
     """Tiles of `settings.block`, with every kind of split, so that small arrays run all of the kernels' code."""
     edge = max(power_of_two(forced_block()), 16)
-    if is_streamed(problem.rows):
+    if problem.streamed:
         split = 3 if problem.depth > 4 * edge else 1
         return Blocks(power_of_two(problem.rows), edge, edge, 4, 1, "streamed", split=split)
     if _is_described(problem, device):

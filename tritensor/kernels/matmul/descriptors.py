@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...runtime.launch import device_function, kernel
-from .kernel import sum_of_products, tile_position
+from .kernel import scaled, sum_of_products, tile_position, typed
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -55,9 +55,13 @@ def store_piece(
     BATCHED: tl.constexpr,
     HEIGHT: tl.constexpr,
     WIDTH: tl.constexpr,
+    SCALES: tl.constexpr,
+    BY_LINE: tl.constexpr,
 ):
-    """Bias, epilogue, conversion and store of (a piece of) a tile; what lies beyond the edges is not stored."""
-    for position in tl.static_range(len(biases)):
+    """Scales, bias, epilogue, conversion and store of (a piece of) a tile; what lies beyond the edges is not stored."""
+    if SCALES:
+        total = scaled(total, biases, row + tl.arange(0, HEIGHT), col + tl.arange(0, WIDTH), rows, cols, BY_LINE)
+    for position in tl.static_range(SCALES, len(biases)):
         inside = (col + tl.arange(0, WIDTH) < cols)[None, :]
         start = biases[position] + tl.cast(batch, tl.int64) * bias_strides[0]
         start += tl.cast(row, tl.int64) * bias_strides[1] + tl.cast(col, tl.int64) * bias_strides[2]
@@ -104,6 +108,10 @@ def described_matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
+    X_TYPE: tl.constexpr = None,
+    Y_TYPE: tl.constexpr = None,
+    SCALES: tl.constexpr = 0,
+    BY_LINE: tl.constexpr = False,
 ):
     """`out = EPILOGUE(x @ y + bias)`, summed in float32; program i computes the tiles i, i + programs, ...
 
@@ -120,7 +128,9 @@ def described_matmul_kernel(
         BIAS_ROWS: the bias differs from row to row.
         PIECES: 1, or 2 to finish and store the left and the right half of a tile one after the other, which takes half
             of the registers and of the shared memory.
+        X_TYPE, Y_TYPE, SCALES, BY_LINE: see `kernel.matmul_kernel`.
     """
+    x_ptr, y_ptr = typed(x_ptr, X_TYPE), typed(y_ptr, Y_TYPE)
     row_tiles = tl.cdiv(rows, BLOCK_M)
     col_tiles = tl.cdiv(cols, BLOCK_N)
     WIDTH: tl.constexpr = BLOCK_N // PIECES
@@ -171,4 +181,6 @@ def described_matmul_kernel(
                 OUT_BATCHED,
                 BLOCK_M,
                 WIDTH,
+                SCALES,
+                BY_LINE,
             )

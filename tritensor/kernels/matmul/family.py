@@ -255,6 +255,7 @@ matmul.autocasts(cpu="lower", cuda="lower")
 linear.node = "addmm"
 linear.autocasts(cpu="lower", cuda="lower")
 matmul.linear = linear.linear = "product"
+matmul.float8 = linear.float8 = "computed"
 
 
 @matmul.samples

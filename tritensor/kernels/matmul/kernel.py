@@ -27,11 +27,43 @@ def tile_position(tile, row_tiles, col_tiles, GROUP: tl.constexpr):
 
 @device_function
 def sum_of_products(x, y, total, PRODUCT: tl.constexpr):
-    """`total + x @ y`. PRODUCT is the precision of `tl.dot` for float32, or "sum" for dtypes that it refuses."""
-    if PRODUCT == "sum":
+    """`total + x @ y`. PRODUCT is the precision of `tl.dot` for float32, "sum" for dtypes that it refuses, or "eighth":
+    tensor cores keep sums of float8 products in fewer bits, which are added to float32 tile by tile."""
+    if PRODUCT == "eighth":
+        # with max_num_imprecise_acc Triton adds sums that are in flight in a pipelined loop
+        return total + tl.dot(x, y, out_dtype=total.dtype)
+    elif PRODUCT == "sum":
         return total + tl.sum(x[:, :, None].to(total.dtype) * y[None, :, :].to(total.dtype), axis=1)
     else:
         return tl.dot(x, y, total, input_precision=PRODUCT, out_dtype=total.dtype)
+
+
+@device_function
+def typed(pointer, TYPE: tl.constexpr):
+    """A pointer to bytes as one to elements of a type, unless that is None."""
+    if TYPE is None:
+        return pointer
+    else:
+        return pointer.to(tl.pointer_type(TYPE), bitcast=True)
+
+
+@device_function
+def zero(TYPE: tl.constexpr):
+    """Zero in a type, to which Triton casts no integer; a number unless there is one."""
+    if TYPE is None:
+        return 0
+    else:
+        return tl.zeros((1, 1), TYPE)
+
+
+@device_function
+def scaled(total, scales, row, col, rows, cols, BY_LINE: tl.constexpr):
+    """A tile times the first scale and the second; with BY_LINE those of its rows and of its columns."""
+    if BY_LINE:
+        down = tl.load(scales[0] + row, mask=row < rows)[:, None]
+        return total * down * tl.load(scales[1] + col, mask=col < cols)[None, :]
+    else:
+        return total * tl.load(scales[0]) * tl.load(scales[1])
 
 
 @device_function
@@ -71,11 +103,15 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
+    X_TYPE: tl.constexpr = None,
+    Y_TYPE: tl.constexpr = None,
+    SCALES: tl.constexpr = 0,
+    BY_LINE: tl.constexpr = False,
 ):
     """One tile of one batch: `out = EPILOGUE(x @ y + bias)`.
 
     Args:
-        biases: a tuple of one pointer, or of none.
+        biases: a tuple of one pointer, or of none, behind SCALES (2 or none) that are `scaled` by BY_LINE.
         rows, cols, depth: x is (rows, depth), y (depth, cols).
         parts: number of slices of `depth`; slice i writes its part `i * rows * cols` (of all batches) further on.
         batch_shape: RANK sizes.
@@ -88,7 +124,9 @@ def matmul_kernel(
         SPLIT: parts may be more than 1.
         EVEN: depth is a multiple of BLOCK_K (and of `parts` as many), so that the loop needs no masks along it.
         WIDE: a tile's offsets need 64 bits.
+        X_TYPE, Y_TYPE: see `typed`.
     """
+    x_ptr, y_ptr = typed(x_ptr, X_TYPE), typed(y_ptr, Y_TYPE)
     row_tiles = tl.cdiv(rows, BLOCK_M)
     col_tiles = tl.cdiv(cols, BLOCK_N)
     program = tl.program_id(0)
@@ -121,17 +159,19 @@ def matmul_kernel(
     total = tl.zeros((BLOCK_M, BLOCK_N), dtype=TOTAL)
     for start in range(first, last, BLOCK_K):
         if EVEN:
-            x = tl.load(x_block, mask=row_mask, other=0)
-            y = tl.load(y_block, mask=col_mask, other=0)
+            x = tl.load(x_block, mask=row_mask, other=zero(X_TYPE))
+            y = tl.load(y_block, mask=col_mask, other=zero(Y_TYPE))
         else:
             inside = inner < last - start
-            x = tl.load(x_block, mask=row_mask & inside[None, :], other=0)
-            y = tl.load(y_block, mask=inside[:, None] & col_mask, other=0)
+            x = tl.load(x_block, mask=row_mask & inside[None, :], other=zero(X_TYPE))
+            y = tl.load(y_block, mask=inside[:, None] & col_mask, other=zero(Y_TYPE))
         total = sum_of_products(x, y, total, PRODUCT)
         x_block += x_step
         y_block += y_step
     mask = row_mask & col_mask
-    for position in tl.static_range(len(biases)):
+    if SCALES:
+        total = scaled(total, biases, tile_row * BLOCK_M + row, tile_col * BLOCK_N + col, rows, cols, BY_LINE)
+    for position in tl.static_range(SCALES, len(biases)):
         bias_start = biases[position] + offset_of(batch, bias_strides, batch_shape, RANK)
         bias_start += row_start * bias_strides[RANK] + col_start * bias_strides[RANK + 1]
         bias_block = bias_start + col[None, :] * bias_strides[RANK + 1]

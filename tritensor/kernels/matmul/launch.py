@@ -22,6 +22,13 @@ from .precision import product_for
 _PRODUCTS_PER_COPY = 4096
 
 
+# Types of Triton's that matrix instructions know.
+MULTIPLIED = {
+    kind: dtypes.dtype(kind.name, kind.legacy, kind.numpy, triton, dtypes.FLOATING)
+    for kind, triton in ((dtypes.float8_e4m3fn, "fp8e4nv"), (dtypes.float8_e5m2, "fp8e5"))
+}
+
+
 class _Operand(NamedTuple):
     """An array as a stack of matrices: the steps, in elements, from matrix to matrix, from row to row, and so on."""
 
@@ -64,11 +71,21 @@ class _Geometry(NamedTuple):
         return max(abs(of.row) * down + abs(of.col) * across for of, down, across in sizes) >= 1 << 31
 
 
-def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None, body: Any) -> None:
+def launch_product(
+    out: DeviceArray,
+    x: DeviceArray,
+    y: DeviceArray,
+    bias: DeviceArray | None,
+    body: Any,
+    scales: tuple[DeviceArray, ...] = (),
+    fast: bool = False,
+) -> None:
     """`out = body(x @ y + bias)`, for operands of one dtype and of any ranks that `matmul` takes.
 
     Args:
         body: the Triton body of an elementwise operator of one input, as a device function; or None.
+        scales: of float8 matrices: two numbers, or one for each row and one for each column.
+        fast: sums of float8 products may have fewer bits.
     """
     if out.size == 0:
         return
@@ -77,9 +94,12 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
     precision = product_for(driver.capability(out.device.index or 0))
     aligned = not (out.data_ptr() | x.data_ptr() | y.data_ptr()) & 15
     itemsize = x.dtype.itemsize
-    table, total, product = arithmetic(dtypes.of(x.dtype), precision)
+    table, total, product = arithmetic(dtypes.of(x.dtype), "fast" if fast else precision)
+    if scales:  # matrix instructions read bytes only along the summed dimension
+        x = x if x.strides[1] == 1 else _copied(x)
+        y = y if y.strides[0] == 1 else _copied(y.transpose((1, 0))).transpose((1, 0))
     shape = _geometry(out, x, y, bias)
-    mirrored = shape.cols < shape.rows and is_streamed(shape.cols)
+    mirrored = shape.cols < shape.rows and is_streamed(shape.cols) and not scales
     if mirrored:
         shape, x, y = shape.mirrored, y, x
     problem = Problem(
@@ -100,8 +120,12 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
             launch_product(out, *copied, bias, body)
             return
     group = group_of(blocks, device.multi_processor_count)
-    biases = () if bias is None else (bias,)
+    biases = scales if bias is None else (*scales, bias)
     constants: dict[str, Any] = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "BIAS_ROWS": shape.bias.row != 0}
+    if scales:
+        types = {"X_TYPE": MULTIPLIED[dtypes.of(x.dtype)], "Y_TYPE": MULTIPLIED[dtypes.of(y.dtype)]}
+        constants |= {**types, "SCALES": 2, "BY_LINE": scales[0].size + scales[1].size > 2}
+        blocks = blocks._replace(split=1)
     options: dict[str, Any] = {
         "warps": blocks.warps,
         "stages": blocks.stages,
@@ -235,6 +259,8 @@ def arithmetic(kind: dtypes.dtype, precision: str) -> tuple[str, dtypes.dtype, s
         return "half", dtypes.float32, "ieee"
     if kind is dtypes.float32:
         return precision, kind, precision
+    if kind in dtypes.FLOAT8:
+        return ("fast_eighth", dtypes.float32, "ieee") if precision == "fast" else ("eighth", dtypes.float32, "eighth")
     if kind is dtypes.float64:
         return "double", kind, "ieee"
     return "sum", dtypes.int64 if kind.itemsize == 8 else dtypes.int32, "sum"

@@ -21,6 +21,7 @@ from ...host.threads import quietly
 from ...memory.array import DeviceArray
 from ...memory.lifted import open_levels
 from ...operators import Operator, Shapes
+from ...operators.float8 import refuse_float8
 from ...operators.lifting import batching
 from ...operators.rules import FLOATING
 from ...runtime.call import Call
@@ -52,6 +53,8 @@ class Random(Operator):
         self, *, shape: Sequence[int], seed: int, offset: int, dtype: dtypes.dtype, device: Any, **numbers: Any
     ) -> Tensor:
         """A new tensor of random numbers."""
+        if dtype in dtypes.FLOAT8:
+            refuse_float8(self.name, dtype)
 
         def draw(shape: tuple[int, ...]) -> Any:
             metadata = {"shape": shape, "seed": seed, "offset": offset, "dtype": dtype, **numbers}

@@ -51,7 +51,7 @@ class LayerNorm(RowNorm):
             if parameter is not None and parameter.dtype not in (x.dtype, _parameter_dtype(x.dtype)):
                 names = [each.dtype.legacy for each in (x, parameter)]
                 words = f"expected scalar type {names[0]} but found {names[1]}"
-                if not x.is_cuda:
+                if not x._off_host:
                     words = f"mixed dtype (CPU): expect parameter to have scalar type of {names[0]}"
                 raise DtypeError(
                     words,

@@ -115,7 +115,7 @@ class Resample(Operator):
 
 def resampled(x: Tensor, maps: Sequence[Map]) -> Tensor:
     """`x` with some dimensions resized by their maps, at least one."""
-    tables = _tables(maps, dtypes.real_of(compute_dtype(x.dtype))) if x.is_cuda else (None, None)
+    tables = _tables(maps, dtypes.real_of(compute_dtype(x.dtype))) if x._off_host else (None, None)
     placed = [each if each is None else wrap(constant(each, x.device)) for each in tables]
     return resample(x, *placed, maps=tuple(chain.from_iterable(maps)))
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...autograd.levels import aligned, enter, innermost, lifted_to, write
+from ...autograd.levels import aligned, at, enter, followed, innermost, lifted_to, write
 from ...memory.lifted import Lifted
+from ...memory.sparse import Sparse
 from ...tensors import Tensor
 from ...types.dtypes import FLOATING
 from .. import operator as operators
@@ -21,9 +22,13 @@ __all__ = ["apply", "like", "write"]
 
 
 def apply(operator: Any, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
-    """An operator's results on tensors of which at least one is inside of a transformation."""
+    """An operator's results on tensors of which at least one is inside of a transformation, or sparse."""
+    if Sparse.used and any(isinstance(x, Tensor) and x._data.__class__ is Sparse for x in inputs):
+        return Sparse.rules.apply(operator, inputs, metadata)
     call = operator.prepared(inputs, metadata)
     level = innermost(call.inputs)
+    if operator.sums_samples and level.size is not None and not at(level, call.inputs[0]) and followed(call.inputs[0]):
+        return batching.shared(operator, level, call)
     # integers have no tangents
     lifting = [isinstance(x, Tensor) and (level.size is not None or x.dtype.category >= FLOATING) for x in call.inputs]
     values = [lifted_to(level, x) if lift else x for x, lift in zip(aligned(call.inputs), lifting, strict=True)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...autograd.levels import below
+from ...autograd.levels import below, enter, lifted_to
 from ...autograd.mode import no_grad, recording
 from ...errors import ShapeError, explain, warn
 from ...memory.lifted import Batched, Level
@@ -66,6 +66,15 @@ def call(operator: Any, level: Level, values: list[Any], call: Any) -> tuple[Any
     if recording.enabled:
         operator.record(outputs, values, call.metadata)
     return outputs
+
+
+def shared(operator: Any, level: Level, call: Any) -> Tensor:
+    """The result of an operator on a tensor from outside of the level, recorded there: its gradient is one for all
+    samples, where a call of the level would have one of each, and then sum them.
+    """
+    batch = Batch(operator, level, [lifted_to(level, x) for x in call.inputs], call)
+    batch.x[0] = call.inputs[0]
+    return enter(operator.batched(batch)[0], level)
 
 
 def loop(batch: Batch) -> tuple[Any, ...]:

@@ -45,6 +45,7 @@ _NUMPY: dict[str, np.dtype] = {
     )
 }
 _NUMPY["bf16"] = BFLOAT16
+_PRECISE = {"bf16": BFLOAT16, "fp8e5": np.dtype(ml_dtypes.float8_e5m2), "fp8e4nv": np.dtype(ml_dtypes.float8_e4m3fn)}
 
 
 def numpy_dtype(type: Any) -> np.dtype:
@@ -297,8 +298,11 @@ class Builder(interpreter.InterpreterBuilder):
         return TensorHandle(high.astype(unsigned).view(dtype), lhs.dtype.scalar)
 
     def create_dot(self, a: interpreter.TensorHandle, b: interpreter.TensorHandle, d: Any, *rest: Any) -> Any:
-        if a.dtype.scalar == tl.bfloat16:
-            a, b = (TensorHandle(side.data.astype(np.float32), tl.float32) for side in (a, b))
+        if a.dtype.scalar == tl.bfloat16 or a.dtype.scalar.is_fp8():
+            a, b = (
+                TensorHandle(side.data.view(_PRECISE[side.dtype.scalar.name]).astype(np.float32), tl.float32)
+                for side in (a, b)
+            )
         return super().create_dot(a, b, d, *rest)
 
     def create_assert(self, condition: interpreter.TensorHandle, message: str, *rest: Any) -> None:

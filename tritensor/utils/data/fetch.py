@@ -98,7 +98,7 @@ def _gather(dataset: Any, indices: list[int]) -> list[Tensor]:
 def _rows(tensor: Tensor, positions: np.ndarray[Any, Any]) -> Tensor:
     """`tensor[positions]`; on the CPU and without a gradient NumPy's own gather, 6 us in place of 27."""
     data = tensor._data
-    if data.__class__ is np.ndarray and not tensor._needs:
+    if data.__class__ is np.ndarray and not tensor._needs and type(tensor) is Tensor:
         try:
             return wrap(data.take(positions, 0))
         except IndexError:

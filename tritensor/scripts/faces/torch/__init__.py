@@ -14,9 +14,7 @@ from ....tensors import Tensor
 from ....types import dtypes
 from ...names import MissingName
 
-__all__ = ["bits8", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"]
-__all__ += ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode"]
-__all__ += ["is_deterministic_algorithms_warn_only_enabled", "use_deterministic_algorithms"]
+__all__ = ["bits8", "float8_e8m0fnu"]
 __all__ += ["get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "is_autocast_cpu_enabled"]
 __all__ += ["complex32", "qint8", "qint32", "quint4x2", "quint8"]
 
@@ -38,9 +36,7 @@ class Named(dtypes.dtype):
         raise AttributeError(name)
 
 
-float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = (
-    Named(f"float8_{name}", 1, dtypes.FLOATING) for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
-)
+float8_e8m0fnu = Named("float8_e8m0fnu", 1, dtypes.FLOATING)
 complex32 = Named("complex32", 4, dtypes.COMPLEX)
 qint8, quint8, quint4x2, bits8 = (Named(name, 1, dtypes.INTEGER) for name in ("qint8", "quint8", "quint4x2", "bits8"))
 qint32 = Named("qint32", 4, dtypes.INTEGER)
@@ -118,26 +114,3 @@ def get_autocast_cpu_dtype() -> dtypes.dtype:
 def get_autocast_gpu_dtype() -> dtypes.dtype:
     """The older name of `get_autocast_dtype("cuda")`."""
     return autocasting.get_autocast_dtype("cuda")
-
-
-_deterministic = [False, False]
-
-
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Nothing but to remember it: results are the same bits in each run here."""
-    _deterministic[:] = bool(mode), bool(warn_only)
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """What was set; results are the same bits in each run in any case."""
-    return _deterministic[0]
-
-
-def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """What was set."""
-    return _deterministic[1]
-
-
-def get_deterministic_debug_mode() -> int:
-    """0, or 1 or 2 where deterministic algorithms were asked for."""
-    return _deterministic[0] * (2 - _deterministic[1])

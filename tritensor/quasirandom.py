@@ -1,0 +1,145 @@
+"""`torch.quasirandom`: Sobol sequences, whose points fill a cube more evenly than random ones.
+
+`sobol.npz` has Joe and Kuo's direction numbers of 1,111 dimensions, with their licence (`licence`); those of more
+dimensions, up to 21,201, are read from SciPy.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .errors import ShapeError, explain
+from .functional.creation.creation import from_numpy
+from .functional.random.draws import randint
+from .operators.generators import Generator
+from .tensors import Tensor
+from .types import dtypes
+
+__all__ = ["SobolEngine"]
+
+
+@cache
+def _table(beyond: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The polynomials and first direction numbers: of 1,111 dimensions, or of all."""
+    path = os.path.join(os.path.dirname(__file__), "sobol.npz")
+    if beyond:
+        found = importlib.util.find_spec("scipy")
+        words = "SobolEngine of more than 1111 dimensions reads their direction numbers from SciPy"
+        if found is None or found.origin is None:
+            raise ShapeError(words, "SciPy is not installed", remedy="pip install scipy")
+        path = os.path.join(os.path.dirname(found.origin), "stats", "_sobol_direction_numbers.npz")
+    with np.load(path) as file:
+        return file["poly"].astype(np.int64), file["vinit"].astype(np.int64)
+
+
+class SobolEngine:
+    """Draws the points of a Sobol sequence, of coordinates from 0 up to 1; `scramble` randomises them.
+
+    >>> import tritensor as torch
+    >>> torch.quasirandom.SobolEngine(dimension=5).draw(3)
+    tensor([[0.0000, 0.0000, 0.0000, 0.0000, 0.0000],
+            [0.5000, 0.5000, 0.5000, 0.5000, 0.5000],
+            [0.7500, 0.2500, 0.2500, 0.2500, 0.7500]])
+
+    Args:
+        scramble: multiply the binary digits by random matrices, and shift them. The numbers are those of this
+            library's generator: others than PyTorch's for the same seed.
+        seed: of the scrambling; from the default generator unless given.
+
+    Raises:
+        ValueError: fewer than 1 or more than 21,201 dimensions. ShapeError: over 1,111, and SciPy is not installed.
+    """
+
+    MAXBIT = 30
+    MAXDIM = 21201
+
+    def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
+        if not 1 <= dimension <= self.MAXDIM:
+            text = f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]"
+            raise ValueError(explain(text, f"dimension is {dimension}"))
+        self.dimension, self.scramble, self.seed = dimension, scramble, seed
+        digits = self._digits()
+        self.shift = from_numpy(np.zeros(dimension, np.int64))
+        if scramble:
+            sizes, powers = (dimension, self.MAXBIT, self.MAXBIT), 1 << np.arange(self.MAXBIT)
+            generator = None if seed is None else Generator().manual_seed(seed)
+            shift, lower = (randint(2, sizes[:n], generator=generator, device="cpu").numpy() for n in (2, 3))
+            self.shift = from_numpy(shift @ powers)
+            # row p is the digit p of the results, the highest first; the diagonal keeps each digit
+            bits = (digits[:, None, :] >> np.arange(self.MAXBIT - 1, -1, -1)[:, None] & 1).astype(np.float32)
+            mixed = (np.tril(lower, -1) + np.eye(self.MAXBIT, dtype=np.int64)).astype(np.float32) @ bits % 2
+            digits = powers[::-1] @ mixed.astype(np.int64)
+        self.sobolstate = from_numpy(digits)
+        self.reset()
+
+    def _digits(self) -> np.ndarray:
+        """The direction numbers, of (dimension, MAXBIT)."""
+        polynomials, first = _table(self.dimension > len(_table(False)[0]))
+        found = np.ones((self.dimension, self.MAXBIT), np.int64)
+        degrees = np.array([int(each).bit_length() - 1 for each in polynomials[: self.dimension]])
+        for degree in range(1, degrees.max() + 1):
+            (rows,) = np.nonzero(degrees == degree)
+            rows = rows[rows > 0]
+            found[rows, :degree] = first[rows, :degree]
+            for place in range(degree, self.MAXBIT):
+                number = found[rows, place - degree]
+                for k in range(1, degree + 1):
+                    used = polynomials[rows] >> (degree - k) & 1
+                    number = number ^ (used * found[rows, place - k] << k)
+                found[rows, place] = number
+        return found << np.arange(self.MAXBIT - 1, -1, -1)
+
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: dtypes.dtype | None = None) -> Tensor:
+        """The next `n` points, of shape (n, dimension), in `dtype` or the default one."""
+        kind = dtypes.get_default_dtype() if dtype is None else dtype
+        points = np.empty((n, self.dimension), np.int64)
+        if n:
+            points[0] = self._point(self.num_generated)
+            steps = np.arange(self.num_generated + 1, self.num_generated + n)
+            lowest = np.frexp((steps & -steps).astype(np.float64))[1] - 1
+            points[1:] = self.sobolstate.numpy().T[lowest]
+            np.bitwise_xor.accumulate(points, axis=0, out=points)
+            self._moved(n)
+        result = from_numpy(points).to(kind) * 2.0**-self.MAXBIT
+        return result if out is None else out.resize_as_(result).copy_(result)
+
+    def draw_base2(self, m: int, out: Tensor | None = None, dtype: dtypes.dtype | None = None) -> Tensor:
+        """The next 2**m points.
+
+        Raises:
+            ValueError: the number of points drawn would be no power of two, for which the points are balanced.
+        """
+        count, total = 2**m, self.num_generated + 2**m
+        if total & (total - 1):
+            fact = f"n to be a power of 2. {self.num_generated} points have been previously generated, then: n={total}"
+            text = f"The balance properties of Sobol' points require {fact}"
+            raise ValueError(explain(text, remedy="use 'SobolEngine.draw()' instead"))
+        return self.draw(count, out, dtype)
+
+    def fast_forward(self, n: int) -> SobolEngine:
+        """Leave out the next `n` points, and return the engine."""
+        self._moved(n)
+        return self
+
+    def reset(self) -> SobolEngine:
+        """Begin with the first point again, and return the engine."""
+        self.quasi, self.num_generated = self.shift.clone(), 0
+        return self
+
+    def _point(self, number: int) -> Any:
+        """A point's digits: those at the ones of its Gray code."""
+        places = [place for place in range(self.MAXBIT) if (number ^ number >> 1) >> place & 1]
+        return np.bitwise_xor.reduce(self.sobolstate.numpy()[:, places], axis=1, initial=0) ^ self.shift.numpy()
+
+    def _moved(self, n: int) -> None:
+        self.num_generated += n
+        self.quasi = from_numpy(self._point(max(self.num_generated - 1, 0)))
+
+    def __repr__(self) -> str:
+        more = ", scramble=True" * self.scramble + (f", seed={self.seed}" if self.seed is not None else "")
+        return f"SobolEngine(dimension={self.dimension}{more})"
