@@ -82,11 +82,10 @@ _FROM = {
 }
 
 __all__ = ["__version__", "accelerator", "amp", "array_api", "autograd", "backends", "compile", "compiler", "cpu"]
-__all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "linalg"]
-__all__ += ["load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "optim", "overrides", "pi", "plot"]
-__all__ += ["quasirandom", "random", "return_types", "save", "serialization", "settings", "signal", "sparse"]
-__all__ += ["special", "testing", "utils"]
-__all__ += ["version", "vision", "vmap"]
+__all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "library"]
+__all__ += ["linalg", "load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "ops", "optim"]
+__all__ += ["overrides", "pi", "plot", "profiler", "quasirandom", "random", "return_types", "save", "serialization"]
+__all__ += ["settings", "signal", "sparse", "special", "testing", "utils", "version", "vision", "vmap"]
 __all__ = sorted([*__all__, *_PACKAGE.listed()])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tritensor import cuda
 from tritensor.utils import benchmark as ours
 
 
@@ -66,6 +67,8 @@ def test_timers() -> None:
     assert found.number_per_run == 1 == len(found.raw_times) and seen == [1] and found.title == "l: s"
     adaptive = ours.Timer("seen", globals={"seen": seen}, num_threads=2).adaptive_autorange(1.0, max_run_time=0.2)
     assert len(adaptive.times) >= 1 and adaptive.num_threads == 2 and adaptive.mean > 0
+    with cuda.simulate():
+        assert ours.Timer("1").adaptive_autorange(1.0, min_run_time=1e-6).number_per_run >= 1
     with pytest.raises(AttributeError, match="nothing"):
         _ = adaptive.nothing
     assert "label" in tables(ours)[0] and ours.timer() > 0

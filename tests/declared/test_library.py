@@ -236,6 +236,28 @@ def test_operators_by_name() -> None:
         _ = ops.namespace("mine").nothing
 
 
+def test_what_is_not_there() -> None:
+    op = ours.library.CustomOpDef("absent::f", "(Tensor x, ScalarType k=float32) -> Tensor", lambda x, k: x * 1)
+    assert op.schema.arguments[1].default == "float32"
+    op.register_kernel(None, lambda x, k: x * 1)
+    op.register_fake(lambda x, k: (x, x))
+    with pytest.raises(ours.library.OpCheckError, match="found 2 tensors in place of 1"):
+        ours.library.opcheck(op, (ours.ones(2),))
+
+    def function(x: Any) -> Any:
+        raise AssertionError
+
+    function.__annotations__ = {"x": "Nowhere", "return": None}
+    with pytest.raises(ValueError, match="Unsupported type annotation"):
+        ours.library.infer_schema(function, mutates_args=())
+    try:
+        x = ours.ones(2, device="meta")
+    except RuntimeError:
+        pytest.skip("there is no device meta")
+    op.register_fake(lambda x, k: x.new_empty(3))
+    assert op(x).shape == (3,) and op(x).device.type == "meta"
+
+
 def test_samples_of_lists() -> None:
     op = ours.library.CustomOpDef("samples::f", "(Tensor[] many, float by) -> Tensor[]", lambda many, by: [])
     op.register_kernel(None, lambda many, by: [x.detach().clone() * by for x in many])

@@ -33,6 +33,7 @@ def program(torch: Any, folder: Path) -> list[Any]:
     log += [whole.self_cpu_time_total < whole.cpu_time_total, whole.cpu_time > 0]
     (group,) = (e for e in p.key_averages(group_by_input_shape=True) if e.key == "aten::relu")
     log += [group.count, group.input_shapes[0]]
+    assert "Input Shapes" in p.key_averages(group_by_input_shape=True).table()
     table = p.key_averages().table(sort_by="cpu_time_total", row_limit=1, header="title", max_name_column_width=30)
     log += [
         line.split() if "%" in line and "." not in line else line[:30]
@@ -59,6 +60,9 @@ def program(torch: Any, folder: Path) -> list[Any]:
         with pytest.raises(AssertionError) as caught:
             prof.schedule(**bad)
         log.append(str(caught.value))
+    with pytest.raises(AssertionError, match="Step must be non-negative"):
+        cycle(-1)
+    log += [prof.kineto_available(), torch.autograd._profiler_enabled()]
     with pytest.raises(AssertionError, match="No valid profiler activities found"):
         prof.profile(activities=[])
     with torch.autograd.profiler.profile(enabled=True) as q, prof.record_function("second"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy import ndarray, ones
 
-from ..errors import AutogradError, RangeError, warn
+from ..errors import AutogradError, RangeError, require, warn
 from ..memory.lifted import Lifted
 from .leaves import accumulate
 from .levels import in_all, levels_of
@@ -27,7 +27,8 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
     """Check the starting tensors and their gradients; a missing gradient of a scalar is 1."""
     roots = []
     for position, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
-        if not hasattr(tensor, "_data") and gradient is not None:  # a GradientEdge
+        if not hasattr(tensor, "_data"):  # a GradientEdge, of which no shape is known
+            require(gradient is not None, AutogradError, "grad can be implicitly created only for scalar outputs")
             roots.append((tensor._edge(), gradient))
             continue
         if not tensor.requires_grad:
@@ -93,7 +94,7 @@ def backward(
     with set_grad_enabled(create_graph):
         for leaf, gradient in zip(leaves, found, strict=True):
             if gradient is not None:
-                accumulate(leaf, gradient, create_graph)
+                accumulate(leaf if hasattr(leaf, "_data") else leaf.node.variable, gradient, create_graph)
 
 
 def _pass(outputs: Any, inputs: Any, gradients: Sequence[Any], retain: bool, create_graph: bool) -> list[Any]:
