@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +25,12 @@ def _directions(dimension: int, bits: int) -> np.ndarray:
     Raises:
         ImportError: SciPy is not installed.
     """
-    try:
-        folder = Path(importlib.import_module("scipy.stats").__file__ or "").parent
-    except ImportError:
+    found_at = importlib.util.find_spec("scipy")  # whose import would take longer than reading
+    if found_at is None or found_at.origin is None:
         words = "SobolEngine reads its direction numbers from a file of SciPy"
-        raise ImportError(explain(words, remedy="pip install scipy")) from None
-    with np.load(folder / "_sobol_direction_numbers.npz") as file:
+        raise ImportError(explain(words, remedy="pip install scipy"))
+    path = Path(found_at.origin).parent / "stats" / "_sobol_direction_numbers.npz"
+    with np.load(path) as file:
         polynomials, first = file["poly"][:dimension], file["vinit"][:dimension]
     found = np.ones((dimension, bits), np.int64)
     for row, polynomial, known in zip(found[1:], polynomials[1:], first[1:], strict=True):
