@@ -50,14 +50,15 @@ def test_low_rank() -> None:
         kl_divergence(made, d.MultivariateNormal(t(0.0, 0.0), torch.eye(2, **F64)))
 
 
+@pytest.mark.thorough
 def test_matrices() -> None:
     torch.manual_seed(5)
     scale = t([[1.0, 0.3], [0.3, 0.5]])
     made = d.Wishart(t(5.0), scale)
-    drawn = made.rsample((20_000,))
-    assert made.support.check(drawn).all() and torch.allclose(drawn.mean(0), made.mean, atol=0.1)
-    assert torch.allclose(drawn.var(0), made.variance, rtol=0.1) and torch.allclose(made.mode, 2 * scale)
-    assert made.entropy().item() == pytest.approx(-made.log_prob(drawn).mean().item(), abs=0.05)
+    drawn = made.rsample((3_000,))
+    assert made.support.check(drawn).all() and torch.allclose(drawn.mean(0), made.mean, atol=0.2)
+    assert torch.allclose(drawn.var(0), made.variance, rtol=0.2) and torch.allclose(made.mode, 2 * scale)
+    assert made.entropy().item() == pytest.approx(-made.log_prob(drawn).mean().item(), abs=0.1)
     assert d.ExponentialFamily.entropy(made).item() == pytest.approx(made.entropy().item())
     assert kl_divergence(made, d.Wishart(4.0, scale_tril=torch.eye(2, **F64))).item() > 0
     other = d.Wishart(t(4.0, 6.0), precision_matrix=torch.eye(2, **F64))
@@ -68,11 +69,11 @@ def test_matrices() -> None:
     with pytest.raises(ValueError, match=r"Value of df=1\.0 expected to be greater than ndim - 1 = 1"):
         d.Wishart(1.0, scale)
     factors = d.LKJCholesky(3, t(0.7, 2.0))
-    drawn = factors.sample((20_000,))
+    drawn = factors.sample((5_000,))
     assert factors.support.check(drawn).all() and factors.expand((4, 2)).sample().shape == (4, 2, 3, 3)
     shares = (drawn @ drawn.mT)[..., 0, 1] / 2 + 0.5  # which are Beta(eta + 1/2, eta + 1/2) of three dimensions
     for i, eta in enumerate((0.7, 2.0)):
-        assert shares[:, i].var().item() == pytest.approx(d.Beta(eta + 0.5, eta + 0.5).variance.item(), rel=0.03)
+        assert shares[:, i].var().item() == pytest.approx(d.Beta(eta + 0.5, eta + 0.5).variance.item(), rel=0.08)
     line, x = d.LKJCholesky(2, 0.7), torch.linspace(-0.9999, 0.9999, 20_001, **F64)
     rows = torch.stack([x, (1 - x * x).sqrt()], -1)
     values = torch.stack([t(1.0, 0.0).expand_as(rows), rows], -2)

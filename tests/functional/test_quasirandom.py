@@ -43,7 +43,7 @@ def test_scrambled_points_are_even_and_follow_the_seed() -> None:
 def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(ImportError, match="pip install scipy"):
         SobolEngine(2)
 

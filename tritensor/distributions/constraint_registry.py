@@ -18,8 +18,8 @@ class ConstraintRegistry:
     """Functions that make a transform to the region of a constraint, by the constraint's class.
 
     >>> from tritensor.distributions import constraints, transform_to
-    >>> transform_to(constraints.positive)
-    ExpTransform()
+    >>> transform_to(constraints.simplex)
+    SoftmaxTransform()
     """
 
     def __init__(self) -> None:
