@@ -67,7 +67,7 @@ class Packed:
     _node = None  # it was a tensor, for the names of nodes
     __slots__ = ("data", "edge", "unpack")
 
-    def __init__(self, value: Any, edge: Any, hooks: Pair) -> None:
+    def __init__(self, value: Any, edge: object, hooks: Pair) -> None:
         pack, self.unpack = hooks
         self.edge, version = edge, value._version
         with no_grad():

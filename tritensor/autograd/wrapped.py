@@ -40,7 +40,7 @@ class Wrapped(Gradient):
 class _Observed(Wrapped):
     """A gradient in a pass that something looks at."""
 
-    def run(self, node: Node, gradient: object) -> Any:
+    def run(self, node: Node, gradient: Any) -> Any:
         """The gradients, computed inside of all that looks at them."""
         run: Callable[[], Any] = partial(self.backward.run, node, gradient)
         for each in watched.around:

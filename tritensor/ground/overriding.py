@@ -154,9 +154,9 @@ def pop() -> None:
     switch(-1)
 
 
-def own_of(func: Any) -> Any:
+def own_of(func: Callable[..., Any]) -> Callable[..., Any]:
     """The function that does not ask, of one that asks; any other itself."""
-    return owns.get(func, func)
+    return owns.get(cast(FunctionType, func)) or func
 
 
 # ---- the exchange of code --------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def summarize(model: Any, inputs: tuple[Any, ...], named: dict[str, Any], depth:
     raise first
 
 
-def _example(shape: Any, place: dict[str, Any], integers: bool) -> Any:
+def _example(shape: object, place: dict[str, Any], integers: bool) -> Any:
     return zeros(shape, **{**place, "dtype": int64}) if integers else random.randn(shape, **place)
 
 
@@ -178,11 +178,11 @@ def _called(model: Any, inputs: list[Any], named: dict[str, Any], depth: int | N
             call.outs = arrays
             flops += call.operator.cost(call)[1]
 
-    def before(module: Any, args: tuple[Any, ...]) -> None:
+    def before(module: object, args: tuple[Any, ...]) -> None:
         running[-1][0] += 1
         running.append([0, flops])
 
-    def after(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def after(module: object, args: tuple[Any, ...], kwargs: dict[str, Any], result: object) -> None:
         (called, start), row = running.pop(), calls[module]
         given, made = list(tensors_in([args, kwargs])), list(tensors_in(result))
         if not row.calls:

@@ -98,19 +98,16 @@ class Operator:
     family = "operator"
     outputs: tuple[str, ...] = ("out",)
     main: int | None = None
-    variadic = False
+    variadic = takes_numbers = False
     repeatable: bool | str = False
-    takes_numbers = False
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
     constant: bool | tuple[str, ...] = ()
     refuses: Mapping[str, str] = {}
     batched: Callable[[Any], tuple[Any, ...]] | None = None
-    node = linear = ""
-    sums_samples = False
+    node = linear = float8 = ""
     overload: Callable[[dict[Any, Any]], int] | None = None
     autocast: Mapping[str, str] = {}
-    listed = False
-    float8 = ""
+    listed = sums_samples = False
     holomorphic = True  # whether gradient functions multiply by a complex derivative, which PyTorch conjugates
     __signature__ = ShownSignature()
     calls: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
@@ -131,9 +128,7 @@ class Operator:
         signature = None if inputs is not None else inspect.signature(reference)
         parameters = list(signature.parameters.values()) if signature is not None else []
         positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        self.name = name
-        self.reference = reference
-        self.rule = rule
+        self.name, self.reference, self.rule = name, reference, rule
         self.inputs = tuple(inputs) if inputs is not None else tuple(p.name for p in positional)
         self.optional = {p.name for p in positional if p.default is None}
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -343,14 +338,13 @@ class Operator:
         """Compute the results' arrays from the call's arrays; on a device into `outs`, which are made unless given."""
         if call.device is devices.cpu:
             return self.on_host(call)(*call.arrays)
-        if call.device is devices.meta:
-            return call.outs or [
-                buffer.empty(shape, kind, call.device, *rest) for shape, kind, *rest in self.allocate(call)
-            ]
-        refuse_complex(self.name, call.device, () if self.on_pairs else (call.compute, *call.results, *call.arrays))
-        given = bool(call.outs)
+        given, meta = bool(call.outs), call.device is devices.meta
+        if not (meta or self.on_pairs):
+            refuse_complex(self.name, call.device, (call.compute, *call.results, *call.arrays))
         if not given:
             call.outs = [buffer.empty(shape, kind, call.device, *rest) for shape, kind, *rest in self.allocate(call)]
+        if meta:
+            return call.outs
         if settings.debug.value < 2:
             self.launch(call)
         else:

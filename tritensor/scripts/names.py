@@ -355,7 +355,7 @@ class _Distribution(importlib.metadata.Distribution):
 class _Finder(MetaPathFinder, Loader):
     """Finds `torch`, `torchvision` and their submodules."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if name.partition(".")[0] not in ROOTS:
             return None
         modules = modules_for(name)
@@ -364,7 +364,7 @@ class _Finder(MetaPathFinder, Loader):
             return None
         return ModuleSpec(name, self, is_package=True, loader_state=modules or _place(importing))
 
-    def find_distributions(self, context: Any = None) -> Iterator[importlib.metadata.Distribution]:
+    def find_distributions(self, context: object = None) -> Iterator[importlib.metadata.Distribution]:
         """What is installed under PyTorch's names."""
         wanted = getattr(context, "name", None)
         return iter([_Distribution(root) for root in ROOTS if wanted in (None, root)])

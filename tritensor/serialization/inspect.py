@@ -76,7 +76,7 @@ def inspect(path: Any) -> tuple[list[str], bool]:
     return lines, True
 
 
-def _describe(path: Any) -> tuple[str, list[Row], list[str], list[Malformed]]:
+def _describe(path: object) -> tuple[str, list[Row], list[str], list[Malformed]]:
     refused: list[Malformed] = []
     try:
         with open_source(path) as source, refusing(str(path)):

@@ -99,12 +99,12 @@ def open_checkpoint(source: Source) -> Checkpoint:
     raise Malformed("Invalid magic number; corrupt file?", "this is not a PyTorch checkpoint")
 
 
-def source_name(f: Any) -> str:
+def source_name(f: object) -> str:
     """A file's name for messages."""
     return str(f if isinstance(f, (str, os.PathLike)) else getattr(f, "name", f"<{type(f).__name__}>"))
 
 
-def _check_arguments(f: Any, pickle_module: Any, mmap: bool | None) -> None:
+def _check_arguments(f: object, pickle_module: object, mmap: bool | None) -> None:
     if pickle_module is not None:
         raise ArgumentError(
             "Can not safely load weights when explicit pickle_module is specified",

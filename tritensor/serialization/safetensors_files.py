@@ -117,7 +117,7 @@ def _nbytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.dtype.itemsize
 
 
-def load_safetensors(path: Any, restore: Callable[[StorageRecord], device]) -> dict[str, Tensor]:
+def load_safetensors(path: str | os.PathLike[str], restore: Callable[[StorageRecord], device]) -> dict[str, Tensor]:
     """Read the tensors of a file, one at a time, to the device that `restore` returns for storages of the CPU."""
     loaded = {}
     with _opened(path) as file:
@@ -134,7 +134,7 @@ def load_safetensors(path: Any, restore: Callable[[StorageRecord], device]) -> d
     return loaded
 
 
-def _starts(path: Any) -> dict[str, int]:
+def _starts(path: str | os.PathLike[str]) -> dict[str, int]:
     """Where each tensor begins in a file whose header the library has checked."""
     with open(path, "rb") as stream:
         (size,) = struct.unpack("<Q", stream.read(8))

@@ -321,7 +321,9 @@ def _rebuild(kind: type[Tensor], array: np.ndarray, place: str, needs: bool) -> 
     return tensor
 
 
-def _rebuild_meta(kind: type[Tensor], shape: Any, strides: Any, dtype: dtypes.dtype, needs: bool) -> Tensor:
+def _rebuild_meta(
+    kind: type[Tensor], shape: tuple[int, ...], strides: tuple[int, ...], dtype: dtypes.dtype, needs: bool
+) -> Tensor:
     """Make a meta tensor from its pickled form."""
     tensor: Tensor = blank(kind, meta(form_of(shape, strides, dtype.numpy, devices.meta, 0)))
     tensor._needs = needs

@@ -116,7 +116,9 @@ def flex_attention(
     return out if not return_lse and return_aux is None else (out, aux[0] if return_lse else AuxOutput(*aux))
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, mask: BlockMask | None, grouped: bool, options: Any) -> None:
+def _check(
+    q: Tensor, k: Tensor, v: Tensor, mask: BlockMask | None, grouped: bool, options: dict[str, Any] | None
+) -> None:
     devices, ranks = [x.device for x in (q, k, v)], [x.ndim for x in (q, k, v)]
     text = "Expected query, key, and value to {}, but got {} instead"
     require(devices.count(devices[0]) == 3, ValueError, text, "have the same device type", devices)
