@@ -144,7 +144,7 @@ KNOWN: tuple[Known, ...] = (
         ACCEPTED,
         r"cannot sample n_sample <= 0|cannot reshape tensor of 0 elements|has no attribute '_binomial'|"
         r"The shape of the mask|shape '\[.*\]' is invalid for input of size|(Float|Double) did not match|a second time|"
-        r"forward_shape length|of the distribution Uniform",
+        r"forward_shape length|of the distribution Uniform|division or modulo by zero",
         "Samples and densities of no elements, divergences of parameters that broadcast, entropies of an expanded "
         "Multinomial and doubles in a GeneralizedPareto are computed like all others.",
         "torch.distributions.Categorical(torch.ones(3)).sample((0,))",

@@ -169,7 +169,7 @@ class CatTransform(_OfParts):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Joins those of the parts, or sums them where the parts are joined within events."""
-        own, found = self.event_dim, self._jacobians(x, y)
+        found, own = self._jacobians(x, y), self.event_dim
         found = [sum_rightmost(one, own - t.event_dim) for one, t in zip(found, self.transforms, strict=True)]
         dim = (self.dim - x.ndim if self.dim >= 0 else self.dim) + own
         return cat(found, dim) if dim < 0 else sum(found[1:], found[0])
