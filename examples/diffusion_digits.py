@@ -2,7 +2,7 @@
 
 pip install --no-deps diffusers huggingface_hub safetensors regex
 python -m tritensor run examples/diffusion_digits.py
-python -m tritensor run --simulate-cuda 2 examples/diffusion_digits.py --device cuda:1 --steps 2 --paint 3
+python -m tritensor run --simulate-cuda 2 examples/diffusion_digits.py --device cuda:1 --steps 1 --paint 2
 """
 
 from __future__ import annotations

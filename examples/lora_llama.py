@@ -2,7 +2,7 @@
 
 pip install --no-deps transformers peft accelerate tokenizers huggingface_hub pyyaml regex
 python -m tritensor run examples/lora_llama.py
-python -m tritensor run --simulate-cuda 2 examples/lora_llama.py --device cuda:1 --epochs 1 --tuned 1 --sentences 16
+python -m tritensor run --simulate-cuda 2 examples/lora_llama.py --device cuda --epochs 1 --tuned 1 --sentences 16
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ CALLS = {
 # Not positions, or they may be anywhere: the places to split at, what is a target only by name.
 OTHERS = {
     *("tensor_split", "unravel_index", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
-    *("segment_reduce", "_segment_reduce"),  # refused by a sentence of their own
+    *("segment_reduce", "_segment_reduce", "sparse_coo_tensor"),  # refused by a sentence of their own
 }
 FLOATING = "loss|cross_entropy_with_logits|kl_div|binary_cross_entropy"
 

@@ -54,6 +54,7 @@ MODULES = {
     "distributions.constraints": "Constraints",
     "random": "Random numbers",
     "quasirandom": "Sobol sequences",
+    "sparse": "Sparse tensors",
     "masked": "Masked reductions",
     "signal.windows": "Windows",
     "vision.datasets": "Data sets of pictures",

@@ -209,6 +209,8 @@ BACKWARD = {
         "x.sum().backward()",
     ],
 }
+#: methods of sparse tensors, to which `x` is converted first
+SPARSE = ("coalesce", "indices", "values", "is_coalesced", "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_")
 
 #: methods whose example needs a device; docs/devices.md has them
 DEVICE = ("cuda", "record_stream", "pin_memory")

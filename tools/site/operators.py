@@ -85,6 +85,9 @@ class Called:
             setup[0] = setup[0].replace("]])", "]], requires_grad=True)")
             self.lines = list(examples.shown(["import tritensor as torch", *setup, *backward]))
             return
+        if function.name in examples.SPARSE and function.space == "Tensor":
+            setup = self.setup = [f"x = {examples.OPERANDS['x']}.to_sparse()"]
+            self.call = f"x.{function.name}({'x' if function.name == 'sparse_mask' else ''})"
         if function.name == "item":
             setup, self.call = ["x = torch.tensor([0.5])"], "x.item()"
         shows = f"{self.call}.shape" if "empty" in function.name else self.call
