@@ -44,8 +44,8 @@ _DRIVER_CALLS = {"cuCtxSynchronize": "None", "cuStreamQuery": "(0,)"}
 _MAYBE = re.compile("|".join((*_WAITS, *_QUESTIONS, *_DRIVER_CALLS, "arena", "queue")))
 
 # Processes that wait for one another are the business of tests/distributed/test_distributed.py and tests/data,
-# instructions that wait, of tests/ptx, what counts launches, of tests/profiling, and what measures times on a device, of
-# tests/declared/test_profiler.py.
+# instructions that wait, of tests/ptx, what counts launches, of tests/profiling, and what measures times on a device,
+# of tests/declared/test_profiler.py.
 _ELSEWHERE = frozenset(("distributed", "multiprocessing", "nn", "profiler", "profiling", "ptx", "utils"))
 
 

@@ -266,6 +266,10 @@ class Module(ModuleTree):
         """
         return self._apply(lambda tensor: empty_like(tensor, device=device), recurse)
 
+    def share_memory(self) -> Self:
+        """Move the parameters and buffers to memory that other processes share, see `Tensor.share_memory_`."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
     def cuda(self, device: Device = None) -> Self:
         """Move the module to a CUDA device, the current one unless another is named."""
         return self._convert(*conversion.parse((devices.device("cuda", devices.ordinal(device)),)))
