@@ -31,7 +31,6 @@ class CustomOpDef:
         self._qualname, self._name, self._schema, self._init_fn = name, short, schema, fn
         self.schema = Schema(name + schema)
         self.kernels: dict[str | None, Callable[..., Any]] = {}
-        self.fake = self.vmap = self.backward = self.setup = self.through = None
         self.checked, self._off = fn is not None, set[str]()
         self._mutated = [each.name for each in self.schema.arguments if each.mutated]
         if fn is not None:
@@ -39,11 +38,11 @@ class CustomOpDef:
         self._function = _recorded(self)
         setattr(ops.namespace(namespace), short, self)
 
-    fake: Callable[..., Any] | None
-    vmap: Callable[..., Any] | None
-    backward: Callable[..., Any] | None
-    setup: Callable[..., Any] | None
-    through: Callable[..., Any] | None  # computes and records
+    fake: Callable[..., Any] | None = None
+    vmap: Callable[..., Any] | None = None
+    backward: Callable[..., Any] | None = None
+    setup: Callable[..., Any] | None = None
+    through: Callable[..., Any] | None = None  # computes and records
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -56,13 +55,13 @@ class CustomOpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute it, and record it if an input needs a gradient."""
         args, kwargs = self.schema.bind(args, kwargs)
-        tensors = list(tensors_in([*args, *kwargs.values()]))
-        through, self.through = self.through, None  # which may call the operator for the rest
-        try:
-            if through is not None:
+        if self.through is not None:
+            through, self.through = self.through, None  # which may call the operator for the rest
+            try:
                 return through(*args, **kwargs)
-        finally:
-            self.through = through
+            finally:
+                self.through = through
+        tensors = list(tensors_in([*args, *kwargs.values()]))
         needed = recording.enabled and any(x.requires_grad for x in tensors) and (self.checked or self.backward)
         if not needed and not any(isinstance(x._data, Lifted) for x in tensors):
             return self.compute(args, kwargs)

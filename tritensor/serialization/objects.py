@@ -97,10 +97,6 @@ class Objects:
         """True for what `find` found."""
         return id(value) in self._named
 
-    def made(self, value: object) -> bool:
-        """True for an object of a class that `find` found."""
-        return id(type(value)) in self._named
-
     def call(self, function: Any, arguments: tuple[Any, ...]) -> Any:
         """What REDUCE makes: of what the program allowed, of members of an enumeration, and of plain constructors."""
         arguments = tuple(map(_itself, arguments))
@@ -133,16 +129,16 @@ class Objects:
         """What BUILD does: attributes are set as they are."""
         kind = type(target)
         if type(state) is dict:
-            kept = (item for item in state.items() if item[0] not in _NOT_KEPT or not isinstance(target, Module))
-            state = {name: _itself(value) for name, value in kept}
+            left_out = _NOT_KEPT if isinstance(target, Module) else ()
+            state = {name: _itself(value) for name, value in state.items() if name not in left_out}
         setter = getattr(kind, "__setstate__", None)
-        written_in = getattr(setter, "__module__", None) or ""
-        ours = written_in == "dataclasses" or written_in.startswith("tritensor.") or kind in CONSTRUCTORS
-        if setter is not None and (ours or id(kind) in self._trusted):
+        if setter is not None:
+            written_in = getattr(setter, "__module__", None) or ""
+            ours = written_in == "dataclasses" or written_in.startswith("tritensor.") or kind in CONSTRUCTORS
+            if not ours and id(kind) not in self._trusted:
+                raise Malformed(f"the pickle would call {_shown(kind)}.__setstate__", remedy=_allow(kind))
             target.__setstate__(state)
             return
-        if setter is not None:
-            raise Malformed(f"the pickle would call {_shown(kind)}.__setstate__", remedy=_allow(kind))
         plain, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
         for part in (plain, slots):
             if part is not None and (type(part) is not dict or any(type(name) is not str for name in part)):
