@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import Any
 
 from .. import ops
@@ -32,6 +32,7 @@ class CustomOpDef:
         self.schema = Schema(name + schema)
         self.kernels: dict[str | None, Callable[..., Any]] = {}
         self.checked, self._off = fn is not None, set[str]()
+        self.overload = f"{namespace}.{short}.default"
         self._mutated = [each.name for each in self.schema.arguments if each.mutated]
         if fn is not None:
             update_wrapper(self, fn)
@@ -197,33 +198,25 @@ class _Plan:
 def _recorded(operator: CustomOpDef) -> type[Function]:
     """The function that a call is when it is recorded, or made for samples; its last argument is a `_Plan`."""
 
-    def told(ctx: Any, call: Callable[[], Any]) -> Any:
-        """Call a function of the program's, for which `needs_input_grad` is by argument."""
-        before, ctx.needs_input_grad = ctx.needs_input_grad, ctx.plan.nested(ctx.needs_input_grad[:-1])
-        try:
-            return call()
-        finally:
-            ctx.needs_input_grad = before
-
     class Recorded(Function):
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
-            *flat, ctx.plan = args
-            named = {"inputs": ctx.plan.nested(flat)}
-            found = operator.compute(named["inputs"], ctx.plan.kwargs)
+            *flat, plan = args
+            ctx.plan, ctx.needs_input_grad = plan, plan.nested(ctx.needs_input_grad[:-1])  # by argument
+            named = {"inputs": plan.nested(flat)}
+            found = operator.compute(named["inputs"], plan.kwargs)
             if any(each.kwarg_only for each in operator.schema.arguments):
-                named["keyword_only_inputs"] = ctx.plan.kwargs
+                named["keyword_only_inputs"] = plan.kwargs
             if operator.setup is not None:
-                told(ctx, partial(operator.setup, ctx=ctx, **named, output=found))
+                operator.setup(ctx=ctx, **named, output=found)
             return tuple(found) if isinstance(found, list) else found
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             if operator.backward is None:
-                words = f"Trying to backward through {operator._qualname.replace('::', '.')}.default but no autograd"
-                raise AutogradError(f"{words} formula was registered. Please use register_autograd to add one.")
-            gradients = (list(grads),) if operator.schema.returns == "Tensor[]" else grads
-            found = told(ctx, partial(operator.backward, ctx, *gradients))
+                words = f"Trying to backward through {operator.overload} but no autograd formula was registered."
+                raise AutogradError(f"{words} Please use register_autograd to add one.")
+            found = operator.backward(ctx, *((list(grads),) if operator.schema.returns == "Tensor[]" else grads))
             return (*ctx.plan.flattened(found if isinstance(found, tuple) else (found,)), None)
 
         @staticmethod
