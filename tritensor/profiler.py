@@ -5,6 +5,7 @@ What kernels ask of a card is another thing: `tritensor.cuda.profile`.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -222,6 +223,4 @@ class profile:
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Add a value in JSON's form to the timeline's file."""
-        import json
-
         self._metadata[key] = json.loads(value)
