@@ -273,19 +273,18 @@ class Compare:
         cells = {((m.num_threads, m.env, m.as_row_name), m.description or ""): m for m in results}
         rows = sorted(dict.fromkeys(row for row, _ in cells), key=lambda row: (row[0], row[1] or ""))
         columns = dict.fromkeys(column for _, column in cells)
-        environments = [str(row[1]) for row in rows]
-        several = len(set(environments)) > 1
-        room = max(map(len, environments)) + 4 if several else 4
-        firsts = [several and row[:2] != before[:2] for before, row in zip([(), *rows], rows, strict=False)]
-        shown = [f"({row[1]})".ljust(room) if first else " " * room for first, row in zip(firsts, rows, strict=True)]
-        texts = [["", *(f"  {env}{row[2]}" for env, row in zip(shown, rows, strict=True))]]
+        several = len({row[1] for row in rows}) > 1
+        pairs = list(zip([(), *rows], rows, strict=False))  # of a row and the one above
+        shown = [f"({row[1]})" if several and row[:2] != above[:2] else "" for above, row in pairs]
+        room = max(map(len, shown)) + 2 if several else 4
+        texts = [["", *(f"  {env.ljust(room)}{row[2]}" for env, row in zip(shown, rows, strict=True))]]
         texts += [[each, *self._numbers([cells.get((row, each)) for row in rows], scale)] for each in columns]
         widths = [max(map(len, column)) for column in texts]
         head, *body = zip(*texts, strict=True)
         lines = ["  |  ".join(map(str.center, head, widths))]
         whole = len(lines[0])
-        for before, row, (name, *numbers) in zip([(), *rows], rows, body, strict=False):
-            if before[:1] != row[:1]:
+        for (above, row), (name, *numbers) in zip(pairs, body, strict=True):
+            if above[:1] != row[:1]:
                 lines.append(f"{row[0]} threads: ".ljust(whole, "-"))
             lines.append("  |  ".join([name.ljust(widths[0]), *map(str.center, numbers, widths[1:])]))
         spread = "(! XX%) Measurement has high variance, where XX is the IQR / median * 100.\n"
