@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 from ..ground import overriding
 from .tape import Node, inside_package
@@ -343,8 +343,7 @@ class profile:
         return self._call(f"autograd::engine::evaluate_function: {node.name()}", run)
 
 
-@contextlib.contextmanager
-def record_function(name: str, args: str | None = None) -> Iterator[None]:
+class record_function(contextlib.ContextDecorator):
     """A range of the program's, by a name: a context, or a decorator. It costs nothing while no profiler runs.
 
     >>> import tritensor as torch
@@ -353,8 +352,20 @@ def record_function(name: str, args: str | None = None) -> Iterator[None]:
     >>> [event.name.rpartition(":")[2] for event in p.events()]
     ['sum', 'ones', 'sum']
     """
-    with _running[0].timed(name, "user_annotation") if _running else contextlib.nullcontext():
-        yield
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name, self._open = name, contextlib.ExitStack()
+
+    def _recreate_cm(self) -> Self:
+        return type(self)(self.name)
+
+    def __enter__(self) -> Self:
+        if _running:
+            self._open.enter_context(_running[0].timed(self.name, "user_annotation"))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._open.close()
 
 
 def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> contextlib.nullcontext[None]:
