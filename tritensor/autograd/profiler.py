@@ -41,7 +41,7 @@ class FunctionEvent:
         self.cpu_memory_usage = self.device_memory_usage = self.flops = 0
         self.cpu_time_total = self.device_time_total = self.self_cpu_time_total = self.self_device_time_total = 0.0
         self.self_cpu_memory_usage = self.self_device_memory_usage = 0
-        self.marks = list[Any]()  # of the device, before and after
+        self.marks: list[Any] = []  # of the device, before and after
 
     @property
     def key(self) -> str:
