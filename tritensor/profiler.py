@@ -5,15 +5,19 @@ What kernels ask of a card is another thing: `tritensor.cuda.profile`.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from . import cuda
-from .autograd.profiler import EventList, FunctionEvent, Recorder, record_function
+from .autograd import profiler
+from .autograd.profiler import EventList, FunctionEvent, record_function
 from .errors import require
 
 __all__ = ["EventList", "FunctionEvent", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile"]
@@ -147,13 +151,12 @@ class profile:
         chosen = supported_activities() if activities is None else set(activities)
         require(chosen, AssertionError, "No valid profiler activities found")
         self.activities, self.step_num, self.on_trace_ready = chosen, 0, on_trace_ready
-        self._options, self._keeps = (record_shapes, profile_memory, with_stack), acc_events
-        self._schedule, self._recorder, self._step = schedule, None, None
+        how = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack}
+        self._recorders = partial(profiler.profile, use_device=None, **how)
+        self._schedule, self._keeps, self._open = schedule, acc_events, ExitStack()
+        self._recorder: profiler.profile | None = None
         self._events, self._metadata = EventList(), dict[str, Any]()
         self.current_action = ProfilerAction.RECORD if schedule is None else schedule(0)
-
-    _recorder: Recorder | None
-    _step: record_function | None
 
     def __enter__(self) -> profile:
         self.start()
@@ -164,49 +167,35 @@ class profile:
 
     def start(self) -> None:
         """Begin with the first step."""
-        self._follow()
-
-    def _follow(self) -> None:
-        """Record from here on if the step's action is to."""
-        recorded = self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-        if recorded and self._recorder is None:
-            marks = (_mark, _between) if ProfilerActivity.CUDA in self.activities and cuda.is_available() else None
-            self._recorder = Recorder(*self._options, marks)
-            self._recorder.start()
+        if self.current_action.value >= ProfilerAction.RECORD.value and self._recorder is None:
+            recorder = self._recorders()
+            if ProfilerActivity.CUDA in self.activities and cuda.is_available():
+                recorder.marks = _mark, _between
+            self._recorder = recorder.__enter__()
         if self._schedule is not None:
-            self._step = record_function(f"ProfilerStep#{self.step_num}")
-            self._step.__enter__()
+            self._open.enter_context(record_function(f"ProfilerStep#{self.step_num}"))
 
-    def _leave(self) -> None:
-        if self._step is not None:
-            self._step.__exit__()
-            self._step = None
+    def step(self) -> None:
+        """Say that the program's next step begins."""
+        self._open.close()
+        before, self.step_num = self.current_action, self.step_num + 1
+        if self._schedule is not None:
+            self.current_action = self._schedule(self.step_num)
+        if before is not ProfilerAction.RECORD or self.current_action.value < ProfilerAction.RECORD.value:
+            self.stop()
+        self.start()
 
-    def _finish(self) -> None:
-        """Take what was recorded, and pass it on."""
+    def stop(self) -> None:
+        """End, and pass on what was recorded since the last time."""
+        self._open.close()
         if self._recorder is not None:
-            found, self._recorder = self._recorder.stop(), None
+            self._recorder.__exit__()
+            found, self._recorder = self._recorder.function_events, None
             if self._keeps:
                 found[:0] = self._events
             self._events = found
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
-
-    def step(self) -> None:
-        """Say that the program's next step begins."""
-        self._leave()
-        before, self.step_num = self.current_action, self.step_num + 1
-        if self._schedule is not None:
-            self.current_action = self._schedule(self.step_num)
-        stays = before is ProfilerAction.RECORD and self.current_action.value >= ProfilerAction.RECORD.value
-        if not stays:
-            self._finish()
-        self._follow()
-
-    def stop(self) -> None:
-        """End, and pass on what was recorded since the last time."""
-        self._leave()
-        self._finish()
 
     def events(self) -> EventList:
         """The events that were recorded, in the order in which they began."""
@@ -234,6 +223,4 @@ class profile:
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Add a value in JSON's form to the timeline's file."""
-        import json
-
         self._metadata[key] = json.loads(value)

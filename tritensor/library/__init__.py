@@ -81,10 +81,8 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: obje
     """
     namespace, _, name = qualname.partition("::")
     if isinstance(vars(ops.namespace(namespace)).get(name.partition(".")[0]), CustomOpDef):
-        words = (
-            f"Tried to register an operator ({qualname}{schema}) with the same name and overload name multiple times."
-        )
-        raise AutogradError(words)
+        words = f"Tried to register an operator ({qualname}{schema}) with the same name and overload name"
+        raise AutogradError(f"{words} multiple times.")
     CustomOpDef(qualname, schema)
 
 

@@ -55,9 +55,8 @@ def opcheck(
             results[each] = "SUCCESS"
         except Exception as error:
             if raise_exception:
-                raise OpCheckError(
-                    f"opcheck(op, ...): {each} failed with {error} (scroll up for stack trace)"
-                ) from error
+                words = f"opcheck(op, ...): {each} failed with {error} (scroll up for stack trace)"
+                raise OpCheckError(words) from error
             results[each] = error
     return results
 
@@ -88,17 +87,13 @@ def _check_fake(op: CustomOpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     with no_grad():
         found = list(tensors_in([op.compute(*op.schema.bind(_copied(args), kwargs))]))
         faked = list(tensors_in([op.faked(*op.schema.bind(_copied(args, meta=True), kwargs))]))
-    words = (
-        f"When comparing the output of {op._qualname.replace('::', '.')}.default on FakeTensor and concrete Tensors,"
-    )
+    words = f"When comparing the output of {op.overload} on FakeTensor and concrete Tensors, found"
     if len(found) != len(faked):
-        raise AutogradError(f"{words} found {len(faked)} tensors in place of {len(found)}")
+        raise AutogradError(f"{words} {len(faked)} tensors in place of {len(found)}")
     for x, y in zip(found, faked, strict=True):
         for what, one, other in (("Shapes", x.shape, y.shape), ("Dtypes", x.dtype, y.dtype)):
             if one != other:
-                raise AutogradError(
-                    f"{words} found mismatched tensor metadata: {what} {one} and {other} are not equal!"
-                )
+                raise AutogradError(f"{words} mismatched tensor metadata: {what} {one} and {other} are not equal!")
 
 
 def _check_gradient(op: CustomOpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import Any
 
 from .. import ops
@@ -31,19 +31,19 @@ class CustomOpDef:
         self._qualname, self._name, self._schema, self._init_fn = name, short, schema, fn
         self.schema = Schema(name + schema)
         self.kernels: dict[str | None, Callable[..., Any]] = {}
-        self.fake = self.vmap = self.backward = self.setup = self.through = None
         self.checked, self._off = fn is not None, set[str]()
+        self.overload = f"{namespace}.{short}.default"
         self._mutated = [each.name for each in self.schema.arguments if each.mutated]
         if fn is not None:
             update_wrapper(self, fn)
         self._function = _recorded(self)
         setattr(ops.namespace(namespace), short, self)
 
-    fake: Callable[..., Any] | None
-    vmap: Callable[..., Any] | None
-    backward: Callable[..., Any] | None
-    setup: Callable[..., Any] | None
-    through: Callable[..., Any] | None  # computes and records
+    fake: Callable[..., Any] | None = None
+    vmap: Callable[..., Any] | None = None
+    backward: Callable[..., Any] | None = None
+    setup: Callable[..., Any] | None = None
+    through: Callable[..., Any] | None = None  # computes and records
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -56,13 +56,13 @@ class CustomOpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute it, and record it if an input needs a gradient."""
         args, kwargs = self.schema.bind(args, kwargs)
-        tensors = list(tensors_in([*args, *kwargs.values()]))
-        through, self.through = self.through, None  # which may call the operator for the rest
-        try:
-            if through is not None:
+        if self.through is not None:
+            through, self.through = self.through, None  # which may call the operator for the rest
+            try:
                 return through(*args, **kwargs)
-        finally:
-            self.through = through
+            finally:
+                self.through = through
+        tensors = list(tensors_in([*args, *kwargs.values()]))
         needed = recording.enabled and any(x.requires_grad for x in tensors) and (self.checked or self.backward)
         if not needed and not any(isinstance(x._data, Lifted) for x in tensors):
             return self.compute(args, kwargs)
@@ -198,33 +198,25 @@ class _Plan:
 def _recorded(operator: CustomOpDef) -> type[Function]:
     """The function that a call is when it is recorded, or made for samples; its last argument is a `_Plan`."""
 
-    def told(ctx: Any, call: Callable[[], Any]) -> Any:
-        """Call a function of the program's, for which `needs_input_grad` is by argument."""
-        before, ctx.needs_input_grad = ctx.needs_input_grad, ctx.plan.nested(ctx.needs_input_grad[:-1])
-        try:
-            return call()
-        finally:
-            ctx.needs_input_grad = before
-
     class Recorded(Function):
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
-            *flat, ctx.plan = args
-            named = {"inputs": ctx.plan.nested(flat)}
-            found = operator.compute(named["inputs"], ctx.plan.kwargs)
+            *flat, plan = args
+            ctx.plan, ctx.needs_input_grad = plan, plan.nested(ctx.needs_input_grad[:-1])  # by argument
+            named = {"inputs": plan.nested(flat)}
+            found = operator.compute(named["inputs"], plan.kwargs)
             if any(each.kwarg_only for each in operator.schema.arguments):
-                named["keyword_only_inputs"] = ctx.plan.kwargs
+                named["keyword_only_inputs"] = plan.kwargs
             if operator.setup is not None:
-                told(ctx, partial(operator.setup, ctx=ctx, **named, output=found))
+                operator.setup(ctx=ctx, **named, output=found)
             return tuple(found) if isinstance(found, list) else found
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             if operator.backward is None:
-                words = f"Trying to backward through {operator._qualname.replace('::', '.')}.default but no autograd"
-                raise AutogradError(f"{words} formula was registered. Please use register_autograd to add one.")
-            gradients = (list(grads),) if operator.schema.returns == "Tensor[]" else grads
-            found = told(ctx, partial(operator.backward, ctx, *gradients))
+                words = f"Trying to backward through {operator.overload} but no autograd formula was registered."
+                raise AutogradError(f"{words} Please use register_autograd to add one.")
+            found = operator.backward(ctx, *((list(grads),) if operator.schema.returns == "Tensor[]" else grads))
             return (*ctx.plan.flattened(found if isinstance(found, tuple) else (found,)), None)
 
         @staticmethod

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ..errors import AutogradError, require
+from ..errors import AutogradError
 from ..tensors import Tensor
 from ..types import devices, dtypes
 
@@ -64,10 +64,9 @@ class Schema:
             words = f"{self.name}() expected at most {len(places)} argument(s) but received {len(args)} argument(s)."
             raise AutogradError(f"{words} {where}")
         given = {**{each.name: value for each, value in zip(places, args, strict=False)}, **kwargs}
-        unknown = [name for name in kwargs if name not in {each.name for each in self.arguments}]
-        require(
-            not unknown, AutogradError, "{}() got an unknown argument '{}'. {}", self.name, (*unknown, "")[0], where
-        )
+        unknown = given.keys() - {each.name for each in self.arguments}
+        if unknown:
+            raise AutogradError(f"{self.name}() got an unknown argument '{min(unknown)}'. {where}")
         for position, each in enumerate(self.arguments):
             value = given.setdefault(each.name, each.default)
             if value is inspect.Parameter.empty:
@@ -116,7 +115,8 @@ def infer_schema(
     if isinstance(mutates_args, str) and mutates_args != "unknown":
         words = "mutates_args must either be a sequence of the names of the arguments that are mutated or the string"
         raise ValueError(f"{words} 'unknown'. ")
-    parts: list[str] = []
+    unknown, parts = mutates_args == "unknown", list[str]()
+    mutated = set() if unknown else set(mutates_args)
     for index, (name, each) in enumerate(known.parameters.items()):
         if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
             refuse("We do not support positional-only args, varargs, or varkwargs.")
@@ -128,25 +128,26 @@ def infer_schema(
         if kind is None:
             refuse(f"Parameter {name} has unsupported type {each.annotation}. The valid types are: {_TYPES.keys()}.")
         tensor = kind.startswith("Tensor")
-        if name in mutates_args and not tensor and mutates_args != "unknown":
+        if name in mutated and not tensor:
             refuse(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
-        if tensor and (mutates_args == "unknown" or name in mutates_args):
+        if tensor and (unknown or name in mutated):
             kind = f"Tensor(a{index}!){kind[6:]}"
         shown = f'"{each.default}"' if isinstance(each.default, (str, devices.device)) else str(each.default)
         shown = each.default.name if isinstance(each.default, dtypes.dtype) else shown
         parts.append(f"{kind} {name}" + ("" if each.default is each.empty else f"={shown}"))
-    missing = set() if mutates_args == "unknown" else set(mutates_args) - {*known.parameters}
+    missing = mutated - {*known.parameters}
     if missing:
         refuse(f"{missing} in mutates_args were not found in the custom op's signature.")
     result = known.return_annotation
     if result is known.empty:
         refuse("No return type annotation was provided. Please add one.")
     several = typing.get_args(result) if typing.get_origin(result) is tuple else ()
-    kinds = [None if result is None else _type_of(each) for each in several or (result,)]
-    if None in kinds and result is not None:
+    kinds = [_type_of(each) for each in several or (result,) if each is not None]
+    if None in kinds:
         refuse(f"Return has unsupported type {result}. The valid types are: {_TYPES}.")
-    words = ", ".join(map(str, kinds))
-    returned = "()" if result is None else f"(({words}))" if len(several) == 1 else f"({words})" if several else words
+    returned = ", ".join(map(str, kinds))
+    if several or result is None:
+        returned = f"(({returned}))" if len(several) == 1 else f"({returned})"
     return f"{op_name or ''}({', '.join(parts)}) -> {returned}"
 
 

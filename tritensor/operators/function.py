@@ -330,14 +330,14 @@ class Function:
     def _recorded(cls, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, FunctionCtx]:
         """The outputs of `forward`, recorded, and the context."""
         ctx = FunctionCtx()
-        ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value._needs for value in args)
+        needs = ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value._needs for value in args)
         with autograd.no_grad():
             if hasattr(cls, "setup_context"):
                 result = cls.forward(*args, **named)
                 cls.setup_context(ctx, args, result)
             else:
                 result = cls.forward(ctx, *args, **named)
-        if not (recording.enabled and any(ctx.needs_input_grad)):
+        if not (recording.enabled and any(needs)):
             return result, ctx
         outputs = result if isinstance(result, tuple) else (result,)
         # an input that is returned unchanged becomes a new tensor, so that its own history is not overwritten

@@ -97,10 +97,6 @@ class Objects:
         """True for what `find` found."""
         return id(value) in self._named
 
-    def made(self, value: object) -> bool:
-        """True for an object of a class that `find` found."""
-        return id(type(value)) in self._named
-
     def call(self, function: Any, arguments: tuple[Any, ...]) -> Any:
         """What REDUCE makes: of what the program allowed, of members of an enumeration, and of plain constructors."""
         arguments = tuple(map(_itself, arguments))
@@ -109,7 +105,7 @@ class Objects:
             return function(*arguments)
         if kind and not arguments:
             return self.new(function, ())
-        raise Malformed(f"the pickle would call {_shown(function)}", remedy=_allow(function))
+        raise _untrusted(function, "call {}")
 
     def new(self, kind: object, arguments: tuple[Any, ...]) -> Any:
         """What NEWOBJ makes: an object whose constructor did not run."""
@@ -118,7 +114,7 @@ class Objects:
         if id(kind) in self._trusted or kind in CONSTRUCTORS:
             return kind.__new__(kind, *arguments)
         if hasattr(kind, "__del__") or issubclass(kind, (Tensor, type)):
-            raise Malformed(f"the pickle would make a {_shown(kind)}, which is not plain data", remedy=_allow(kind))
+            raise _untrusted(kind, "make a {}, which is not plain data")
         base: Any
         for base in (dict, list, set, OrderedDict, tuple):
             if issubclass(kind, base) and (kind.__new__ is base.__new__ or hasattr(kind, "_fields")):
@@ -126,23 +122,23 @@ class Objects:
         if any(issubclass(kind, base) and kind.__new__ is base.__new__ for base in (str, int, float)):
             return kind.__new__(kind, *arguments[:1])
         if kind.__new__ is not object.__new__ or arguments:
-            raise Malformed(f"the pickle would call the constructor of {_shown(kind)}", remedy=_allow(kind))
+            raise _untrusted(kind, "call the constructor of {}")
         return object.__new__(kind)
 
     def set_state(self, target: Any, state: Any) -> None:
         """What BUILD does: attributes are set as they are."""
         kind = type(target)
         if type(state) is dict:
-            kept = (item for item in state.items() if item[0] not in _NOT_KEPT or not isinstance(target, Module))
-            state = {name: _itself(value) for name, value in kept}
+            left_out = _NOT_KEPT if isinstance(target, Module) else ()
+            state = {name: _itself(value) for name, value in state.items() if name not in left_out}
         setter = getattr(kind, "__setstate__", None)
-        written_in = getattr(setter, "__module__", None) or ""
-        ours = written_in == "dataclasses" or written_in.startswith("tritensor.") or kind in CONSTRUCTORS
-        if setter is not None and (ours or id(kind) in self._trusted):
+        if setter is not None:
+            written_in = getattr(setter, "__module__", None) or ""
+            ours = written_in == "dataclasses" or written_in.startswith("tritensor.") or kind in CONSTRUCTORS
+            if not ours and id(kind) not in self._trusted:
+                raise _untrusted(kind, "call {}.__setstate__")
             target.__setstate__(state)
             return
-        if setter is not None:
-            raise Malformed(f"the pickle would call {_shown(kind)}.__setstate__", remedy=_allow(kind))
         plain, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
         for part in (plain, slots):
             if part is not None and (type(part) is not dict or any(type(name) is not str for name in part)):
@@ -183,13 +179,12 @@ def _itself(value: object) -> Any:
     return STANDARD.get(value.name, value) if type(value) is Global else value
 
 
-def _shown(thing: object) -> str:
-    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__name__)}"
-
-
-def _allow(thing: object) -> str:
-    name = getattr(thing, "__qualname__", "it")
-    return f"if you trust the file: with torch.serialization.safe_globals([{name}]): torch.load(...)"
+def _untrusted(thing: object, words: str) -> Malformed:
+    """The refusal of what a pickle would do with a class or function."""
+    name = getattr(thing, "__qualname__", None)
+    shown = f"{getattr(thing, '__module__', '')}.{name or type(thing).__name__}"
+    remedy = f"if you trust the file: with torch.serialization.safe_globals([{name or 'it'}]): torch.load(...)"
+    return Malformed(f"the pickle would {words.format(shown)}", remedy=remedy)
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------

@@ -31,7 +31,9 @@ def add_safe_globals(safe_globals: list[Allowed]) -> None:
     Raises:
         ArgumentError: no list.
     """
-    _allowed.extend(_checked(safe_globals))
+    if not isinstance(safe_globals, list):
+        raise wrong_type("add_safe_globals", "safe_globals", "list", safe_globals, 1)
+    _allowed.extend(safe_globals)
 
 
 def get_safe_globals() -> list[Allowed]:
@@ -48,7 +50,7 @@ class safe_globals:
     """Allow checkpoints to name classes and functions within a block, see `add_safe_globals`."""
 
     def __init__(self, safe_globals: list[Allowed]) -> None:
-        self.safe_globals = _checked(safe_globals)
+        self.safe_globals = safe_globals
 
     def __enter__(self) -> None:
         self._before = get_safe_globals()
@@ -58,16 +60,7 @@ class safe_globals:
         _allowed[:] = self._before
 
 
-def _checked(given: list[Allowed]) -> list[Allowed]:
-    if not isinstance(given, list):
-        raise wrong_type("add_safe_globals", "safe_globals", "list", given, 1)
-    return given
-
-
 def by_name() -> dict[str, Any]:
     """What is allowed, by the name that a file has for it."""
-    found = {}
-    for each in _allowed:
-        thing, name = each if isinstance(each, tuple) else (each, f"{each.__module__}.{each.__qualname__}")
-        found[name] = thing
-    return found
+    pairs = [each if isinstance(each, tuple) else (each, f"{each.__module__}.{each.__qualname__}") for each in _allowed]
+    return {name: thing for thing, name in pairs}

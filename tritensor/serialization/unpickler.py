@@ -237,7 +237,7 @@ class Unpickler:
         """The container of Python that a value is, or that an object made here has as its base; None for others."""
         if type(target) in kinds:
             return type(target)
-        return next((kind for kind in kinds if isinstance(target, kind)), None) if self._made(target) else None
+        return next((kind for kind in kinds if isinstance(target, kind)), None) if self._named(type(target)) else None
 
     def _set_item(self) -> None:
         self._require(3)
@@ -363,16 +363,13 @@ class Unpickler:
     def _build(self) -> None:
         self._require(2)
         state, target = self._stack.pop(), self._stack[-1]
-        if self._made(target):
+        if self._named(type(target)):
             self.builder.objects.set_state(target, state)
         else:
             set_state(target, state)
 
     def _named(self, value: object) -> bool:
         return self.builder.objects is not None and self.builder.objects.knows(value)
-
-    def _made(self, value: object) -> bool:
-        return self.builder.objects is not None and self.builder.objects.made(value)
 
     def _persistent(self) -> None:
         self._require(1)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import textwrap
 import timeit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,6 @@ __all__ = ["Compare", "Measurement", "TaskSpec", "Timer", "select_unit", "timer"
 
 Callback = Callable[[int, float], object] | None
 _UNITS = {-3: "ns", -2: "us", -1: "ms"}
-_SCALES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 
 
@@ -32,8 +33,8 @@ def timer() -> float:
 
 def select_unit(t: float) -> tuple[str, float]:
     """The unit in which a time is a number from 1 to 1000, and the unit's seconds."""
-    unit = _UNITS.get(int(math.log10(t) // 3), "s")
-    return unit, _SCALES[unit]
+    power = int(math.log10(t) // 3)
+    return (_UNITS[power], 1000.0**power) if power in _UNITS else ("s", 1.0)
 
 
 def trim_sigfig(x: float, n: int) -> float:
@@ -182,44 +183,42 @@ class Timer:
     def _timeit(self, number: int) -> float:
         return max(self._timer.timeit(number), 1e-9)
 
-    def _on_threads(self, run: Callable[[], tuple[int, list[float]]]) -> Measurement:
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
         before = get_num_threads()
         set_num_threads(self._task_spec.num_threads)
         try:
-            return Measurement(*run(), self._task_spec)
+            yield
         finally:
             set_num_threads(before)
 
     def timeit(self, number: int = 1000000) -> Measurement:
         """Measure so many runs once."""
-        return self._on_threads(lambda: (number, [self._timeit(max(number // 100, 2)), self._timeit(number)][1:]))
+        with self._threads():
+            self._timeit(max(number // 100, 2))
+            return Measurement(number, [self._timeit(number)], self._task_spec)
 
     def _repeated(
-        self, block: float, least: float, most: float, enough: Callable[[Measurement], bool], callback: Callback
+        self, block: float, least: float, most: float, threshold: float | None, callback: Callback
     ) -> Measurement:
-        """Measure blocks of runs until they took a time and are enough, in blocks to which the timer is nothing."""
-
-        def run() -> tuple[int, list[float]]:
+        """Measure blocks of runs until they took a time and are alike, in blocks to which the timer is nothing."""
+        with self._threads():
             overhead, number = float(np.median([self._timeit(0) for _ in range(5)])), 1
-            while True:
-                taken = self._timeit(number)
-                if taken > block or (overhead / taken <= 1e-4 and taken >= block / 1000):
-                    break
+            while (taken := self._timeit(number)) <= block and (overhead / taken > 1e-4 or taken < block / 1000):
                 number *= 10
-            times: list[float] = []
-            while sum(times) < least or not enough(Measurement(number, times, self._task_spec)):
-                times.append(self._timeit(number))
+            found, enough = Measurement(number, [], self._task_spec), False
+            while sum(found.raw_times) < least or not enough:
+                found.raw_times.append(self._timeit(number))
                 if callback is not None:
-                    callback(number, times[-1])
-                if sum(times) > most:
+                    callback(number, found.raw_times[-1])
+                enough = threshold is None or (len(found.raw_times) > 3 and found.meets_confidence(threshold))
+                if sum(found.raw_times) > most:
                     break
-            return number, times
-
-        return self._on_threads(run)
+            return found
 
     def blocked_autorange(self, callback: Callback = None, min_run_time: float = 0.2) -> Measurement:
         """Measure blocks of runs until they took so many seconds."""
-        return self._repeated(min_run_time, min_run_time, math.inf, lambda found: True, callback)
+        return self._repeated(min_run_time, min_run_time, math.inf, None, callback)
 
     def adaptive_autorange(
         self,
@@ -230,11 +229,7 @@ class Timer:
         callback: Callback = None,
     ) -> Measurement:
         """Measure blocks of runs until their interquartile range is under this part of the median."""
-
-        def enough(found: Measurement) -> bool:
-            return len(found.raw_times) > 3 and found.meets_confidence(threshold)
-
-        return self._repeated(0.05, min_run_time, max_run_time, enough, callback)
+        return self._repeated(0.05, min_run_time, max_run_time, threshold, callback)
 
 
 class Compare:
@@ -275,29 +270,23 @@ class Compare:
 
     def _table(self, label: str, results: list[Measurement]) -> str:
         unit, scale = select_unit(min(each.median for each in results))
-        tasks = [each.task_spec for each in results]
-        rows = list(dict.fromkeys((t.num_threads, t.env, m.as_row_name) for t, m in zip(tasks, results)))
-        rows.sort(key=lambda row: (row[0], row[1] or ""))
-        columns = list(dict.fromkeys(t.description or "" for t in tasks))
-        cells = {((t.num_threads, t.env, m.as_row_name), t.description or ""): m for t, m in zip(tasks, results)}
-        environments = {t.env for t in tasks}
-        texts = [["", *columns]]
-        for place, row in enumerate(rows):
-            shown = len(environments) > 1 and (place == 0 or row[:2] != rows[place - 1][:2])
-            room = max(len(str(each)) for each in environments) + 4 if len(environments) > 1 else 4
-            texts.append([f"  {(f'({row[1]})' if shown else '').ljust(room)}{row[2]}"])
-        for column in columns:
-            found = [cells.get((row, column)) for row in rows]
-            for text, number in zip(texts[1:], self._numbers(found, scale), strict=True):
-                text.append(number)
-        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-        lines = ["  |  ".join(text.center(width) for text, width in zip(texts[0], widths))]
+        cells = {((m.num_threads, m.env, m.as_row_name), m.description or ""): m for m in results}
+        rows = sorted(dict.fromkeys(row for row, _ in cells), key=lambda row: (row[0], row[1] or ""))
+        columns = dict.fromkeys(column for _, column in cells)
+        several = len({row[1] for row in rows}) > 1
+        pairs = list(zip([(), *rows], rows, strict=False))  # of a row and the one above
+        shown = [f"({row[1]})" if several and row[:2] != above[:2] else "" for above, row in pairs]
+        room = max(map(len, shown)) + 2 if several else 4
+        texts = [["", *(f"  {env.ljust(room)}{row[2]}" for env, row in zip(shown, rows, strict=True))]]
+        texts += [[each, *self._numbers([cells.get((row, each)) for row in rows], scale)] for each in columns]
+        widths = [max(map(len, column)) for column in texts]
+        head, *body = zip(*texts, strict=True)
+        lines = ["  |  ".join(map(str.center, head, widths))]
         whole = len(lines[0])
-        for place, (row, text) in enumerate(zip(rows, texts[1:], strict=True)):
-            if place == 0 or rows[place - 1][0] != row[0]:
+        for (above, row), (name, *numbers) in zip(pairs, body, strict=True):
+            if above[:1] != row[:1]:
                 lines.append(f"{row[0]} threads: ".ljust(whole, "-"))
-            parts = [number.center(width) for number, width in zip(text[1:], widths[1:])]
-            lines.append("  |  ".join([text[0].ljust(widths[0]), *parts]))
+            lines.append("  |  ".join([name.ljust(widths[0]), *map(str.center, numbers, widths[1:])]))
         spread = "(! XX%) Measurement has high variance, where XX is the IQR / median * 100.\n"
         noted = spread if self._warn and any(each.has_warnings for each in results) else ""
         title = f"[{f' {label} '.center(whole - 2, '-')}]"
@@ -306,16 +295,16 @@ class Compare:
     def _numbers(self, found: list[Measurement | None], scale: float) -> list[str]:
         """The medians of a column, aligned."""
         there = [each for each in found if each is not None]
-        digits = {id(each): math.ceil(math.log10(each.median / scale)) for each in there}
-        decimals = min(max(each.significant_figures - digits[id(each)], 0) for each in there) if self._trim else 1
-        length = max(digits.values()) + decimals + (decimals > 0)
+        digits = [math.ceil(math.log10(each.median / scale)) for each in there]
+        figures = [each.significant_figures for each in there]
+        decimals = max(min(map(operator.sub, figures, digits)), 0) if self._trim else 1
+        length = max(digits) + decimals + (decimals > 0)
         room = 7 if self._warn and any(each.has_warnings for each in there) else 0
-        texts = []
-        for each in found:
-            value = 1.0 if each is None else each.median / scale
-            value = trim_sigfig(value, 1 if each is None else each.significant_figures) if self._trim else value
-            share = each.iqr / each.median * 100 if each is not None and each.has_warnings else 0
-            spread = f" (! {share:.0f}%)" if room and share else ""
-            text = f"{value:>{length}.{decimals}f}{spread:>{room}}"
-            texts.append(" " * len(text) if each is None else text)
-        return texts
+
+        def text(each: Measurement) -> str:
+            value = each.median / scale
+            value = trim_sigfig(value, each.significant_figures) if self._trim else value
+            spread = f" (! {each.iqr / each.median * 100:.0f}%)" if room and each.has_warnings else ""
+            return f"{value:>{length}.{decimals}f}{spread:>{room}}"
+
+        return ["" if each is None else text(each) for each in found]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...autograd import no_grad
 from ...errors import CheckpointError, UnsupportedError
+from ...func.trees import tree_map
 from ...functional.creation.likeness import empty_like, zeros_like
 from ...tensors import Tensor
 from ..collectives import broadcast
@@ -21,6 +22,7 @@ __all__ = ["StateDictOptions", "get_model_state_dict", "get_optimizer_state_dict
 __all__ += ["set_model_state_dict", "set_optimizer_state_dict", "set_state_dict"]
 
 State = dict[str, Any]
+Optimizers: TypeAlias = "Optimizer | Iterable[Optimizer]"
 
 
 @dataclass
@@ -79,16 +81,13 @@ def set_model_state_dict(
         RuntimeError: such a name, if the options are strict; nothing has changed then.
     """
     options = options or StateDictOptions()
-    own = model.state_dict()
-    given = dict(model_state_dict)
+    own, given = model.state_dict(), dict(model_state_dict)
     if options.broadcast_from_rank0:
         for name, value in own.items():
-            if get_rank() == 0:
-                value = given[_plain(name)].to(value.device) if isinstance(value, Tensor) else given[_plain(name)]
-            if not isinstance(value, Tensor):
-                continue
-            given[_plain(name)] = value if get_rank() == 0 else empty_like(value)
-            broadcast(given[_plain(name)], 0)
+            if isinstance(value, Tensor):
+                first = given[_plain(name)].to(value.device) if get_rank() == 0 else empty_like(value)
+                given[_plain(name)] = first
+                broadcast(first, 0)
     wrapped = {_plain(name): name for name in own}
     named = {wrapped.get(name, name): value for name, value in given.items()}
     meta = any(isinstance(value, Tensor) and value.device.type == "meta" for value in own.values())
@@ -97,7 +96,7 @@ def set_model_state_dict(
 
 def get_optimizer_state_dict(
     model: Module,
-    optimizers: Optimizer | Iterable[Optimizer],
+    optimizers: Optimizers,
     *,
     submodules: set[Module] | None = None,
     options: StateDictOptions | None = None,
@@ -108,49 +107,41 @@ def get_optimizer_state_dict(
     """
     options = options or StateDictOptions()
     found: State = {"state": {}, "param_groups": []}
-    names = {id(parameter): _plain(name) for name, parameter in model.named_parameters()}
-    for optimizer in _several(optimizers):
+    for optimizer, names in _named(model, optimizers):
         _start(optimizer)
         plain = optimizer.state_dict()
-        by_number = _names_by_number(optimizer, names)
-        found["state"] |= {by_number[number]: value for number, value in plain["state"].items()}
-        for group in plain["param_groups"]:
-            found["param_groups"].append({**group, "params": [by_number[number] for number in group["params"]]})
+        found["state"] |= {names[number]: value for number, value in plain["state"].items()}
+        found["param_groups"] += [
+            {**each, "params": [names[x] for x in each["params"]]} for each in plain["param_groups"]
+        ]
     return _moved(found) if options.cpu_offload else found
 
 
 def set_optimizer_state_dict(
-    model: Module,
-    optimizers: Optimizer | Iterable[Optimizer],
-    optim_state_dict: State,
-    *,
-    options: StateDictOptions | None = None,
+    model: Module, optimizers: Optimizers, optim_state_dict: State, *, options: StateDictOptions | None = None
 ) -> None:
     """Load the state that `get_optimizer_state_dict` returned.
 
     Raises:
         CheckpointError: it lacks a parameter of an optimizer.
     """
-    names = {id(parameter): _plain(name) for name, parameter in model.named_parameters()}
-    for optimizer in _several(optimizers):
-        plain = optimizer.state_dict()
-        by_number = _names_by_number(optimizer, names)
-        states = optim_state_dict["state"]
-        state = {number: states[name] for number, name in by_number.items() if name in states}
+    states, given = optim_state_dict["state"], optim_state_dict["param_groups"]
+    for optimizer, names in _named(model, optimizers):
         groups = []
-        for group in plain["param_groups"]:
-            first = [by_number[number] for number in group["params"]][:1]
-            other = next((each for each in optim_state_dict["param_groups"] if set(first) <= set(each["params"])), None)
+        for group in optimizer.state_dict()["param_groups"]:
+            first = [names[number] for number in group["params"]][:1]
+            other = next((each for each in given if set(first) <= set(each["params"])), None)
             if other is None:
                 raise CheckpointError(f"the optimizer's state has no group with {first[0]}")
             groups.append({**other, "params": group["params"]})
         _start(optimizer)
+        state = {number: states[name] for number, name in names.items() if name in states}
         optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
 def get_state_dict(
     model: Module,
-    optimizers: Optimizer | Iterable[Optimizer],
+    optimizers: Optimizers,
     *,
     submodules: set[Module] | None = None,
     options: StateDictOptions | None = None,
@@ -162,7 +153,7 @@ def get_state_dict(
 
 def set_state_dict(
     model: Module,
-    optimizers: Optimizer | Iterable[Optimizer],
+    optimizers: Optimizers,
     *,
     model_state_dict: State,
     optim_state_dict: State,
@@ -177,13 +168,12 @@ def _plain(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in ("module", "_orig_mod"))
 
 
-def _several(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:
-    return list(optimizers) if isinstance(optimizers, Iterable) else [optimizers]
-
-
-def _names_by_number(optimizer: Optimizer, names: dict[int, str]) -> dict[int, str]:
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    return {number: names[id(parameter)] for number, parameter in enumerate(parameters)}
+def _named(model: Module, optimizers: Optimizers) -> Iterator[tuple[Optimizer, dict[int, str]]]:
+    """Each optimizer, with the names of its parameters by their numbers."""
+    names = {id(parameter): _plain(name) for name, parameter in model.named_parameters()}
+    for optimizer in optimizers if isinstance(optimizers, Iterable) else [optimizers]:
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        yield optimizer, {number: names[id(parameter)] for number, parameter in enumerate(parameters)}
 
 
 def _start(optimizer: Optimizer) -> None:
@@ -203,10 +193,7 @@ def _start(optimizer: Optimizer) -> None:
     optimizer.zero_grad()
 
 
-def _moved(value: Any) -> Any:
-    """Nested dicts and lists with their tensors on the CPU."""
-    if isinstance(value, Tensor):
-        return value.cpu()
-    if isinstance(value, dict):
-        return {name: _moved(each) for name, each in value.items()}
-    return [_moved(each) for each in value] if isinstance(value, list) else value
+def _moved(state: State) -> State:
+    """The state with its tensors on the CPU."""
+    moved: State = tree_map(lambda value: value.cpu() if isinstance(value, Tensor) else value, state)
+    return moved
