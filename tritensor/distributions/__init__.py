@@ -45,8 +45,7 @@ from .discrete import (
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .kl import kl_divergence, register_kl
-from .matrices import LKJCholesky, Wishart
-from .multivariate import Beta, Dirichlet, LowRankMultivariateNormal, MultivariateNormal
+from .multivariate import Beta, Dirichlet, LKJCholesky, LowRankMultivariateNormal, MultivariateNormal, Wishart
 from .relaxed import ContinuousBernoulli, RelaxedBernoulli, RelaxedOneHotCategorical
 from .transforms import *  # noqa: F403
 
