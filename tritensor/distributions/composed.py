@@ -21,6 +21,9 @@ from .transform import ComposeTransform, Transform
 from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
 from .utils import Formula, broadcast_all, euler_constant, sum_rightmost
 
+__all__ = ["Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LogNormal"]
+__all__ += ["LogisticNormal", "MixtureSameFamily", "Pareto", "TransformedDistribution", "Weibull"]
+
 
 class Independent(Distribution):
     """The last dimensions of a distribution's batch as one event."""

@@ -22,10 +22,8 @@ from .distribution import Distribution, stated
 from .exp_family import ExponentialFamily
 from .utils import Formula, lazy_property, like, tiny
 
-__all__ = [
-    *("Cauchy", "Chi2", "Exponential", "Gamma", "Laplace", "Normal", "StudentT", "Uniform"),
-    *("FisherSnedecor", "GeneralizedPareto", "VonMises", "standard_gamma"),
-]
+__all__ = ["Cauchy", "Chi2", "Exponential", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Laplace", "Normal"]
+__all__ += ["StudentT", "Uniform", "VonMises"]
 _Number = Tensor | float
 _ROOT = log(sqrt(2 * pi))
 

@@ -25,16 +25,14 @@ from .distribution import Distribution, Weighted, stated
 from .exp_family import ExponentialFamily
 from .utils import Formula, broadcast_all, like, tiny
 
+__all__ = ["Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "NegativeBinomial", "OneHotCategorical"]
+__all__ += ["OneHotCategoricalStraightThrough", "Poisson"]
+
 
 class Binary(Weighted):
     """By one probability for each of the batch."""
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
-
-    def __init__(
-        self, probs: Any = None, logits: Tensor | float | None = None, validate_args: bool | None = None
-    ) -> None:
-        self._set_weights(probs, logits, validate_args)
 
 
 class Bernoulli(Binary, ExponentialFamily):
@@ -105,13 +103,11 @@ class Binomial(Binary):
     """The binomial distribution: the number of successes in `total_count` trials."""
 
     has_enumerate_support = True
-    total_count: Tensor
 
     def __init__(
         self, total_count: Any = 1, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._set_weights(probs, logits, validate_args, total_count=total_count)
-        self.total_count = self.total_count.to(self._param.dtype)
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, **Binary.arg_constraints}
     support = constraints.dependent_property(
@@ -154,13 +150,11 @@ class NegativeBinomial(Weighted):
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     }
-    total_count: Tensor
 
     def __init__(
         self, total_count: Any, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._set_weights(probs, logits, validate_args, total_count=total_count)
-        self.total_count = self.total_count.to(self._param.dtype)
 
     mean = stated("n p / (1 - p).", lambda self: self.total_count * self.logits.exp())
 
@@ -207,10 +201,6 @@ class Categorical(Weighted):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._set_weights(probs, logits, validate_args)
-        self._event_shape = type(self._event_shape)(())
-
     @property
     def _num_events(self) -> int:
         return int(self._param.shape[-1])
@@ -250,7 +240,7 @@ class OfClasses(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _categorical: Categorical
 
-    def _set_classes(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = found = Categorical(probs, logits)
         super().__init__(found.batch_shape, found.param_shape[-1:], validate_args)
 
@@ -264,9 +254,6 @@ class OneHotCategorical(OfClasses):
 
     support = constraints.one_hot
     has_enumerate_support = True
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._set_classes(probs, logits, validate_args)
 
     mean = stated("probs.", lambda self: self.probs)
     mode = stated("The most likely class.", lambda self: self._hot(self.probs.argmax(-1)))
@@ -303,7 +290,7 @@ class Multinomial(OfClasses):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._set_classes(probs, logits, validate_args)
+        super().__init__(probs, logits, validate_args)
 
     support = constraints.dependent_property(
         lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1

@@ -226,6 +226,9 @@ class Weighted(Distribution):
 
     binary = True  # one probability for each of the batch; otherwise those of all events along the last dimension
 
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._set_weights(probs, logits, validate_args)
+
     def _set_weights(
         self, probs: Any, logits: Tensor | float | None, validate_args: bool | None, **parameters: Any
     ) -> None:
@@ -237,6 +240,9 @@ class Weighted(Distribution):
             require(value.ndim >= 1, ValueError, "`{}` parameter must be at least one-dimensional.", name)
             value = value / value.sum(-1, True) if name == "probs" else value - value.logsumexp(-1, True)
         self._set(validate_args, event=0 if self.binary else 1, **parameters, **{name: value})
+        self._event_shape = Size(())
+        for own in parameters:  # a count, computed with in the dtype of the weights
+            setattr(self, own, getattr(self, own).to(self._param.dtype))
 
     @property
     def _param(self) -> Tensor:

@@ -27,6 +27,8 @@ from .distribution import Distribution, stated
 from .exp_family import ExponentialFamily
 from .utils import Formula, broadcast_all, lazy_property, like, tiny
 
+__all__ = ["Beta", "Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
+
 
 def _fraction(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The continued fraction of the incomplete beta function (Press et al., Numerical Recipes, 6.4)."""

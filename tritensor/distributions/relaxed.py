@@ -18,6 +18,7 @@ from .exp_family import ExponentialFamily
 from .transforms import ExpTransform, SigmoidTransform
 from .utils import Formula, broadcast_all, clamp_probs, lazy_property, like, logits_to_probs, probs_to_logits
 
+__all__ = ["ContinuousBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 _Weights = Tensor | float | None
 
 
@@ -143,7 +144,7 @@ class ExpRelaxedCategorical(OfClasses):
         self, temperature: Tensor, probs: _Weights = None, logits: _Weights = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
-        self._set_classes(probs, logits, validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def _draw(self, shape: Size) -> Tensor:
         noise = clamp_probs(like(rand, shape, self.logits))
