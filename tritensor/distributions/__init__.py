@@ -2,59 +2,18 @@
 
 from __future__ import annotations
 
-from . import constraints, kl, transforms
-from .composed import (
-    Gumbel,
-    HalfCauchy,
-    HalfNormal,
-    Independent,
-    InverseGamma,
-    Kumaraswamy,
-    LogisticNormal,
-    LogNormal,
-    MixtureSameFamily,
-    Pareto,
-    TransformedDistribution,
-    Weibull,
-)
+from . import composed, constraints, continuous, discrete, kl, multivariate, relaxed, transforms
+from .composed import *  # noqa: F403
 from .constraint_registry import biject_to, transform_to
-from .continuous import (
-    Cauchy,
-    Chi2,
-    Exponential,
-    FisherSnedecor,
-    Gamma,
-    GeneralizedPareto,
-    Laplace,
-    Normal,
-    StudentT,
-    Uniform,
-    VonMises,
-)
-from .discrete import (
-    Bernoulli,
-    Binomial,
-    Categorical,
-    Geometric,
-    Multinomial,
-    NegativeBinomial,
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
-    Poisson,
-)
+from .continuous import *  # noqa: F403
+from .discrete import *  # noqa: F403
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .kl import kl_divergence, register_kl
-from .matrices import LKJCholesky, Wishart
-from .multivariate import Beta, Dirichlet, LowRankMultivariateNormal, MultivariateNormal
-from .relaxed import ContinuousBernoulli, RelaxedBernoulli, RelaxedOneHotCategorical
+from .multivariate import *  # noqa: F403
+from .relaxed import *  # noqa: F403
 from .transforms import *  # noqa: F403
 
-__all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet"]
-__all__ += ["Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto"]
-__all__ += ["Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy"]
-__all__ += ["LKJCholesky", "Laplace", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MixtureSameFamily"]
-__all__ += ["Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical"]
-__all__ += ["OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
-__all__ += ["StudentT", "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart", "biject_to"]
-__all__ += ["constraints", "kl", "kl_divergence", "register_kl", "transform_to", "transforms", *transforms.__all__]
+__all__ = ["Distribution", "ExponentialFamily", "biject_to", "constraints", "kl", "kl_divergence", "register_kl"]
+__all__ += ["transform_to", "transforms", *composed.__all__, *continuous.__all__, *discrete.__all__]
+__all__ += [*multivariate.__all__, *relaxed.__all__, *transforms.__all__]

@@ -19,7 +19,10 @@ from .discrete import Categorical
 from .distribution import Distribution, stated
 from .transform import ComposeTransform, Transform
 from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
-from .utils import broadcast_all, euler_constant, sum_rightmost
+from .utils import Formula, broadcast_all, euler_constant, sum_rightmost
+
+__all__ = ["Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LogNormal"]
+__all__ += ["LogisticNormal", "MixtureSameFamily", "Pareto", "TransformedDistribution", "Weibull"]
 
 
 class Independent(Distribution):
@@ -57,8 +60,7 @@ class Independent(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Tensor:
-        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+    _nats: Formula = lambda self: sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:
@@ -114,8 +116,7 @@ class TransformedDistribution(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._transformed(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         found: Any = 0.0
         y, dims = value, len(self._event_shape)
         for transform in reversed(self.transforms):
@@ -134,8 +135,7 @@ class TransformedDistribution(Distribution):
         self.base_dist._validate_sample(value)
         return self._monotone(self.base_dist.cdf(value))
 
-    def icdf(self, value: Tensor) -> Tensor:
-        return self._transformed(self.base_dist.icdf(self._monotone(value)))
+    _quantile: Formula = lambda self, value: self._transformed(self.base_dist.icdf(self._monotone(value)))
 
 
 class _Half(TransformedDistribution):
@@ -147,19 +147,15 @@ class _Half(TransformedDistribution):
     scale = stated("The scale of the symmetric distribution.", lambda self: self.base_dist.scale)
     mode = stated("0.", lambda self: zeros_like(self.scale))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         return where(value >= 0, self.base_dist.log_prob(value) + log(2), -float("inf"))
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.base_dist.icdf((value + 1) / 2)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - log(2)
+    _quantile: Formula = lambda self, value: self.base_dist.icdf((value + 1) / 2)
+    _nats: Formula = lambda self: self.base_dist.entropy() - log(2)
 
 
 class HalfNormal(_Half):
@@ -204,13 +200,11 @@ class Gumbel(TransformedDistribution):
     variance = stated("(pi scale)^2 / 6.", lambda self: self.stddev**2)
     stddev = stated("pi scale / sqrt(6).", lambda self: pi / sqrt(6) * self.scale)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         y = (self.loc - value) / self.scale
         return y - y.exp() - self.scale.log()
 
-    def entropy(self) -> Tensor:
-        return self.scale.log() + (1 + euler_constant)
+    _nats: Formula = lambda self: self.scale.log() + (1 + euler_constant)
 
 
 class Weibull(TransformedDistribution):
@@ -241,7 +235,7 @@ class Weibull(TransformedDistribution):
         """The second moment, less the square of the mean."""
         return self.scale**2 * (self._moment(2) - (2 * gammaln(1 + self.concentration_reciprocal)).exp())
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         inverse = self.concentration_reciprocal
         return euler_constant * (1 - inverse) + (self.scale * inverse).log() + 1
 
@@ -266,8 +260,7 @@ class LogNormal(TransformedDistribution):
         """(exp(scale^2) - 1) exp(2 loc + scale^2)."""
         return (self.scale**2).expm1() * (2 * self.loc + self.scale**2).exp()
 
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() + self.loc
+    _nats: Formula = lambda self: self.base_dist.entropy() + self.loc
 
 
 class InverseGamma(TransformedDistribution):
@@ -296,7 +289,7 @@ class InverseGamma(TransformedDistribution):
         a = self.concentration
         return where(a > 2, self.rate**2 / ((a - 1) ** 2 * (a - 2)), float("inf"))
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         a = self.concentration
         return a + self.rate.log() + gammaln(a) - (1 + a) * digamma(a)
 
@@ -334,7 +327,7 @@ class Kumaraswamy(TransformedDistribution):
         found = b.reciprocal() * (-b).log1p() - (-b * a).log1p()
         return where((b < 1) | (a < 1), float("nan"), found).exp()
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         harmonic = digamma(b + 1) + euler_constant
         return 1 - b.reciprocal() + (1 - a.reciprocal()) * harmonic - a.log() - b.log()
@@ -383,8 +376,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=2)
         return self.scale**2 * a / ((a - 1) ** 2 * (a - 2))
 
-    def entropy(self) -> Tensor:
-        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
+    _nats: Formula = lambda self: (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
 
 
 class MixtureSameFamily(Distribution):
@@ -446,8 +438,7 @@ class MixtureSameFamily(Distribution):
         found = self._components.cdf(value.unsqueeze(-1 - len(self._event_shape)))
         return (found * self._mixture.probs).sum(-1)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         found = self._components.log_prob(value.unsqueeze(-1 - len(self._event_shape)))
         return (found + self._mixture.logits.log_softmax(-1)).logsumexp(-1)
 

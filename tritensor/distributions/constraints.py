@@ -12,6 +12,7 @@ from ..functional import cat as join
 from ..functional import stack as pile
 from ..tensors import Tensor
 from ..types.dtypes import bool_, finfo
+from .utils import Formula
 
 __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent"]
 __all__ += ["dependent_property", "greater_than", "greater_than_eq", "lower_triangular", "positive_semidefinite"]
@@ -76,15 +77,12 @@ class dependent_property(property, _Dependent):
 
 
 class _Real(Constraint):
-    def check(self, value: Tensor) -> Tensor:
-        return value == value
+    check: Formula = lambda self, value: value == value
 
 
 class _Boolean(Constraint):
     is_discrete = True
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value == 0) | (value == 1)
+    check: Formula = lambda self, value: (value == 0) | (value == 1)
 
 
 class _Bounded(Constraint):
@@ -130,16 +128,12 @@ _IntegerLessThan = _bounded("_IntegerLessThan", "", "]", True)
 
 class _Simplex(Constraint):
     event_dim = 1
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+    check: Formula = lambda self, value: (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
 class _OneHot(Constraint):
     is_discrete, event_dim = True, 1
-
-    def check(self, value: Tensor) -> Tensor:
-        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
+    check: Formula = lambda self, value: ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
 class multinomial(Constraint):
@@ -151,19 +145,10 @@ class multinomial(Constraint):
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
-        """True if each event is in the region."""
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
     def __repr__(self) -> str:
         return "Multinomial()"
-
-
-class _LowerCholesky(Constraint):
-    event_dim = 2
-
-    def check(self, value: Tensor) -> Tensor:
-        lower = (value.tril() == value).flatten(-2).all(-1)
-        return lower & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
 class _LowerTriangular(Constraint):
@@ -171,6 +156,11 @@ class _LowerTriangular(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         return (value.tril() == value).flatten(-2).all(-1)
+
+
+class _LowerCholesky(_LowerTriangular):
+    def check(self, value: Tensor) -> Tensor:
+        return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
 class _CorrCholesky(Constraint):
@@ -236,7 +226,6 @@ class cat(_Joined):
         super().__init__(cseq, dim, [1] * len(cseq) if lengths is None else lengths)
 
     def check(self, value: Tensor) -> Tensor:
-        """True if each event is in the region."""
         return join([each.check(part) for each, part in zip(self.cseq, self._parts(value), strict=True)], self.dim)
 
 
@@ -247,7 +236,6 @@ class stack(_Joined):
         super().__init__(cseq, dim, [1] * len(cseq))
 
     def check(self, value: Tensor) -> Tensor:
-        """True if each event is in the region."""
         self._check_dim(value)
         return pile([each.check(part) for each, part in zip(self.cseq, value.unbind(self.dim))], self.dim)
 
@@ -261,12 +249,9 @@ class independent(Constraint):
         self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
-        """True if each event is in the region."""
         good = self.base_constraint.check(value)
         kept = good.ndim - self.reinterpreted_batch_ndims
-        if kept < 0:
-            words = f"Expected value.dim() >= {self.event_dim} but got {value.ndim}"
-            raise ValueError(words)
+        require(kept >= 0, ValueError, "Expected value.dim() >= {} but got {}", self.event_dim, value.ndim)
         return good.reshape(*good.shape[:kept], -1).all(-1)
 
     def __repr__(self) -> str:
@@ -281,7 +266,6 @@ class MixtureSameFamilyConstraint(Constraint):
         self.is_discrete, self.event_dim = base_constraint.is_discrete, base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        """True if each event is in the region."""
         good = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         return good.reshape(*good.shape[: value.ndim - self.event_dim], -1).all(-1)
 
@@ -301,10 +285,5 @@ positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDef
 positive, nonnegative, unit_interval = greater_than(0.0), greater_than_eq(0.0), interval(0.0, 1.0)
 nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterThan(1)
 real_vector = independent(real, 1)
-_Cat, _Stack, _IndependentConstraint, _Multinomial, _DependentProperty = (
-    cat,
-    stack,
-    independent,
-    multinomial,
-    dependent_property,
-)
+_Cat, _Stack, _IndependentConstraint = cat, stack, independent
+_Multinomial, _DependentProperty = multinomial, dependent_property

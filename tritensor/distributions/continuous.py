@@ -5,39 +5,32 @@ Formulas: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import log, pi, sqrt
 from typing import Any
 
-from ..autograd.mode import no_grad
 from ..functional.creation.creation import as_tensor
 from ..functional.creation.likeness import full_like, zeros_like
 from ..functional.elementwise.pointwise import where
 from ..operators.function import Function
 from ..random import rand, randn
-from ..special import digamma, gammaln, i0e, i1e
+from ..special import digamma, gammainc, gammaln, i0e, i1e
 from ..tensors import Tensor
 from ..types.dtypes import finfo
+from ..types.size import Size
 from . import constraints
 from .distribution import Distribution, stated
 from .exp_family import ExponentialFamily
-from .utils import lazy_property, tiny
+from .utils import Formula, lazy_property, like, tiny
 
-__all__ = [
-    *("Cauchy", "Chi2", "Exponential", "Gamma", "Laplace", "Normal", "StudentT", "Uniform"),
-    *("FisherSnedecor", "GeneralizedPareto", "VonMises", "standard_gamma"),
-]
+__all__ = ["Cauchy", "Chi2", "Exponential", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Laplace", "Normal"]
+__all__ += ["StudentT", "Uniform", "VonMises"]
 _Number = Tensor | float
 _ROOT = log(sqrt(2 * pi))
 
 
-def _like(made: Callable[..., Any], distribution: Distribution, of: Tensor, sample_shape: Sequence[int]) -> Tensor:
-    return made(distribution._extended_shape(sample_shape), dtype=of.dtype, device=of.device)
-
-
-def _uniform(distribution: Distribution, of: Tensor, sample_shape: Sequence[int]) -> Tensor:
+def _uniform(shape: Size, of: Tensor) -> Tensor:
     """Uniform numbers, none of them 0 or 1."""
-    return _like(rand, distribution, of, sample_shape).clamp(tiny(of) / 2, 1 - tiny(of) / 2)
+    return like(rand, shape, of).clamp(tiny(of) / 2, 1 - tiny(of) / 2)
 
 
 class _Located(Distribution):
@@ -48,10 +41,6 @@ class _Located(Distribution):
 
     def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self._set(validate_args, loc=loc, scale=scale)
-
-    def _standard(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return (value - self.loc) / self.scale
 
     mean = stated("loc.", lambda self: self.loc)
     mode = stated("loc.", lambda self: self.loc)
@@ -70,23 +59,14 @@ class Normal(_Located, ExponentialFamily):
     _log_normalizer = staticmethod(lambda x, y: -0.25 * x**2 / y + 0.5 * (-pi / y).log())
     stddev = stated("scale.", lambda self: self.scale)
     variance = stated("scale^2.", lambda self: self.scale**2)
+    _draw: Formula = lambda self, shape: self.loc + self.scale * like(randn, shape, self.loc)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.loc + self.scale * _like(randn, self, self.loc, sample_shape)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         return -((value - self.loc) ** 2) / (2 * self.scale**2) - self.scale.log() - _ROOT
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / sqrt(2)).erf())
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * (2 * value - 1).erfinv() * sqrt(2)
-
-    def entropy(self) -> Tensor:
-        return 0.5 + _ROOT + self.scale.log()
+    _share: Formula = lambda self, value: 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / sqrt(2)).erf())
+    _quantile: Formula = lambda self, value: self.loc + self.scale * (2 * value - 1).erfinv() * sqrt(2)
+    _nats: Formula = lambda self: 0.5 + _ROOT + self.scale.log()
 
 
 class Laplace(_Located):
@@ -95,25 +75,21 @@ class Laplace(_Located):
     variance = stated("2 scale^2.", lambda self: 2 * self.scale**2)
     stddev = stated("sqrt(2) scale.", lambda self: sqrt(2) * self.scale)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        u = 2 * _uniform(self, self.loc, sample_shape) - 1
+    def _draw(self, shape: Size) -> Tensor:
+        u = 2 * _uniform(shape, self.loc) - 1
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+    _log_density: Formula = lambda self, value: -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _share(self, value: Tensor) -> Tensor:
         away = value - self.loc
         return 0.5 - 0.5 * away.sign() * (-away.abs() / self.scale).expm1()
 
-    def icdf(self, value: Tensor) -> Tensor:
+    def _quantile(self, value: Tensor) -> Tensor:
         term = value - 0.5
         return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
 
-    def entropy(self) -> Tensor:
-        return 1 + (2 * self.scale).log()
+    _nats: Formula = lambda self: 1 + (2 * self.scale).log()
 
 
 class Cauchy(_Located):
@@ -121,21 +97,13 @@ class Cauchy(_Located):
 
     mean = stated("NaN.", lambda self: full_like(self.loc, float("nan")))
     variance = stated("Infinite, as PyTorch says.", lambda self: full_like(self.loc, float("inf")))
+    _draw: Formula = lambda self, shape: self.icdf(_uniform(shape, self.loc))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.icdf(_uniform(self, self.loc, sample_shape))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return -log(pi) - self.scale.log() - self._standard(value).square().log1p()
-
-    def cdf(self, value: Tensor) -> Tensor:
-        return self._standard(value).atan() / pi + 0.5
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return (pi * (value - 0.5)).tan() * self.scale + self.loc
-
-    def entropy(self) -> Tensor:
-        return log(4 * pi) + self.scale.log()
+    _standard: Formula = lambda self, value: (value - self.loc) / self.scale
+    _log_density: Formula = lambda self, value: -log(pi) - self.scale.log() - self._standard(value).square().log1p()
+    _share: Formula = lambda self, value: self._standard(value).atan() / pi + 0.5
+    _quantile: Formula = lambda self, value: (pi * (value - 0.5)).tan() * self.scale + self.loc
+    _nats: Formula = lambda self: log(4 * pi) + self.scale.log()
 
 
 class Uniform(Distribution):
@@ -158,24 +126,15 @@ class Uniform(Distribution):
     mode = stated("NaN: all are alike.", lambda self: self.high * float("nan"))
     stddev = stated("(high - low) / sqrt(12).", lambda self: (self.high - self.low) / 12**0.5)
     variance = stated("(high - low)^2 / 12.", lambda self: (self.high - self.low) ** 2 / 12)
+    _draw: Formula = lambda self, shape: self.low + like(rand, shape, self.low) * (self.high - self.low)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.low + _like(rand, self, self.low, sample_shape) * (self.high - self.low)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         inside = ((self.low <= value) & (value < self.high)).to(self.low.dtype)
         return inside.log() - (self.high - self.low).log()
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return value * (self.high - self.low) + self.low
-
-    def entropy(self) -> Tensor:
-        return (self.high - self.low).log()
+    _share: Formula = lambda self, value: ((value - self.low) / (self.high - self.low)).clamp(0, 1)
+    _quantile: Formula = lambda self, value: value * (self.high - self.low) + self.low
+    _nats: Formula = lambda self: (self.high - self.low).log()
 
 
 class Exponential(ExponentialFamily):
@@ -195,23 +154,11 @@ class Exponential(ExponentialFamily):
     mode = stated("0.", lambda self: zeros_like(self.rate))
     stddev = stated("1 / rate.", lambda self: self.rate.reciprocal())
     variance = stated("1 / rate^2.", lambda self: self.rate**-2)
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return -(-_uniform(self, self.rate, sample_shape)).log1p() / self.rate
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return self.rate.log() - self.rate * value
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return 1 - (-self.rate * value).exp()
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return -(-value).log1p() / self.rate
-
-    def entropy(self) -> Tensor:
-        return 1 - self.rate.log()
+    _draw: Formula = lambda self, shape: -(-_uniform(shape, self.rate)).log1p() / self.rate
+    _log_density: Formula = lambda self, value: self.rate.log() - self.rate * value
+    _share: Formula = lambda self, value: 1 - (-self.rate * value).exp()
+    _quantile: Formula = lambda self, value: -(-value).log1p() / self.rate
+    _nats: Formula = lambda self: 1 - self.rate.log()
 
 
 class _StandardGamma(Function):
@@ -228,12 +175,12 @@ class _StandardGamma(Function):
         c = 1 / (9 * d).sqrt()
         found, missing = d, alpha > 0
         for _ in range(12):
-            x = randn(alpha.shape, dtype=alpha.dtype, device=alpha.device)
-            u = rand(alpha.shape, dtype=alpha.dtype, device=alpha.device).clamp(min=tiny(alpha) / 2)
+            x = like(randn, alpha.shape, alpha)
+            u = like(rand, alpha.shape, alpha).clamp(min=tiny(alpha) / 2)
             v = (1 + c * x) ** 3
             good = missing & (v > 0) & (u.log() < x * x / 2 + d - d * v + d * v.clamp(min=1e-30).log())
             found, missing = where(good, d * v, found), missing & ~good
-        boost = rand(alpha.shape, dtype=alpha.dtype, device=alpha.device).clamp(min=tiny(alpha) / 2)
+        boost = like(rand, alpha.shape, alpha).clamp(min=tiny(alpha) / 2)
         found = where(small, found * boost ** (1 / alpha), found).clamp(min=tiny(alpha) ** 4)
         ctx.save_for_backward(alpha, found)
         return found
@@ -241,8 +188,6 @@ class _StandardGamma(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         alpha, x = (each.double() for each in ctx.saved_tensors)
-        from ..special import gammainc
-
         step = alpha * 1e-5
         slope = (gammainc(alpha + step, x) - gammainc(alpha - step, x)) / (2 * step)
         density = ((alpha - 1) * x.log() - x - gammaln(alpha)).exp()
@@ -270,24 +215,18 @@ class Gamma(ExponentialFamily):
     mean = stated("concentration / rate.", lambda self: self.concentration / self.rate)
     mode = stated("(concentration - 1) / rate, or 0.", lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
     variance = stated("concentration / rate^2.", lambda self: self.concentration / self.rate**2)
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+    _draw: Formula = lambda self, shape: standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        return super().log_prob(like(as_tensor, value, self.rate))
+
+    def _log_density(self, value: Tensor) -> Tensor:
         a, rate = self.concentration, self.rate
-        value = as_tensor(value, dtype=rate.dtype, device=rate.device)
-        self._validate_sample(value)
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - gammaln(a)
 
-    def cdf(self, value: Tensor) -> Tensor:
-        from ..special import gammainc
+    _share: Formula = lambda self, value: gammainc(self.concentration, self.rate * value)
 
-        self._validate_sample(value)
-        return gammainc(self.concentration, self.rate * value)
-
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         a = self.concentration
         return a - self.rate.log() + gammaln(a) + (1 - a) * digamma(a)
 
@@ -323,18 +262,17 @@ class StudentT(Distribution):
         found = where(finite, scale**2 * df / (df - 2), float("inf"))
         return where(self.df > 1, found, float("nan"))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        x = _like(randn, self, self.loc, sample_shape)
+    def _draw(self, shape: Size) -> Tensor:
+        x = like(randn, shape, self.loc)
         squares = 2 * standard_gamma((self.df / 2).expand(x.shape))
         return self.loc + self.scale * x * (squares / self.df).rsqrt()
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         y, half = (value - self.loc) / self.scale, self.df / 2
         front = self.scale.log() + 0.5 * self.df.log() + 0.5 * log(pi) + gammaln(half) - gammaln(half + 0.5)
         return -(half + 0.5) * (y * y / self.df).log1p() - front
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         half = self.df / 2
         beta = gammaln(half) + gammaln(half * 0 + 0.5) - gammaln(half + 0.5)
         return self.scale.log() + (half + 0.5) * (digamma(half + 0.5) - digamma(half)) + 0.5 * self.df.log() + beta
@@ -367,13 +305,12 @@ class FisherSnedecor(Distribution):
         df2 = self._above(4)
         return 2 * df2**2 * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2) ** 2 * (df2 - 4))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape, least = self._extended_shape(sample_shape), finfo(self.df1.dtype).tiny
+    def _draw(self, shape: Size) -> Tensor:
+        shape, least = shape, finfo(self.df1.dtype).tiny
         one, other = (standard_gamma((df / 2).expand(shape)) / df for df in (self.df1, self.df2))
         return (one / other.clamp(min=least)).clamp(min=least)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
         front = gammaln(a + b) - gammaln(a) - gammaln(b)
         return front + a * ratio.log() + (a - 1) * value.log() - (a + b) * (ratio * value).log1p()
@@ -415,11 +352,9 @@ class GeneralizedPareto(Distribution):
         none = self.concentration.isclose(zeros_like(self.concentration))
         return none, where(none, 1, self.concentration)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.icdf(_like(rand, self, self.loc, sample_shape))
+    _draw: Formula = lambda self, shape: self.icdf(like(rand, shape, self.loc))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         z, (none, c) = (value - self.loc) / self.scale, self._shape_or_one
         power = 1 / c + zeros_like(z) + 1
         return -self.scale.log() - where(none, z, where(power == 0, power, power * (c * z).log1p()))
@@ -437,12 +372,11 @@ class GeneralizedPareto(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         return self.log_cdf(value).exp()
 
-    def icdf(self, value: Tensor) -> Tensor:
+    def _quantile(self, value: Tensor) -> Tensor:
         rest, (none, c) = (-value).log1p(), self._shape_or_one
         return where(none, self.loc - self.scale * rest, self.loc + self.scale / c * (-c * rest).expm1())
 
-    def entropy(self) -> Tensor:
-        return self.scale.log() + self.concentration + 1
+    _nats: Formula = lambda self: self.scale.log() + self.concentration + 1
 
 
 class VonMises(Distribution):
@@ -464,26 +398,22 @@ class VonMises(Distribution):
         """The variance on the circle, 1 - I1(concentration) / I0(concentration)."""
         return 1 - i1e(self.concentration) / i0e(self.concentration)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        with no_grad():
-            loc, k = (
-                each.expand(self._extended_shape(sample_shape)).double() for each in (self.loc, self.concentration)
-            )
-            tau = 1 + (1 + 4 * k**2).sqrt()
-            rho = (tau - (2 * tau).sqrt()) / (2 * k)
-            r = where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho))  # by its series where rho is lost in rounding
-            missing = (k > 0) & (k + loc).isfinite()
-            found = where(missing, loc, float("nan"))
-            while missing.any():
-                u = rand(3, *k.shape, dtype=k.dtype, device=k.device)
-                z = (pi * u[0]).cos()
-                f = (1 + r * z) / (r + z)
-                c = k * (r - f)
-                good = missing & ((c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 - c >= 0))
-                found, missing = where(good, (u[2] - 0.5).sign() * f.acos() + loc, found), missing & ~good
-            return ((found + pi) % (2 * pi) - pi).to(self.loc.dtype)
+    def _draw(self, shape: Size) -> Tensor:
+        loc, k = (each.expand(shape).double() for each in (self.loc, self.concentration))
+        tau = 1 + (1 + 4 * k**2).sqrt()
+        rho = (tau - (2 * tau).sqrt()) / (2 * k)
+        r = where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho))  # by its series where rho is lost in rounding
+        missing = (k > 0) & (k + loc).isfinite()
+        found = where(missing, loc, float("nan"))
+        while missing.any():
+            u = like(rand, (3, *k.shape), k)
+            z = (pi * u[0]).cos()
+            f = (1 + r * z) / (r + z)
+            c = k * (r - f)
+            good = missing & ((c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 - c >= 0))
+            found, missing = where(good, (u[2] - 0.5).sign() * f.acos() + loc, found), missing & ~good
+        return ((found + pi) % (2 * pi) - pi).to(self.loc.dtype)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         k = self.concentration
         return k * (value - self.loc).cos() - log(2 * pi) - i0e(k).log() - k

@@ -18,22 +18,21 @@ from ..random import bernoulli, multinomial, rand
 from ..special import gammaln
 from ..tensors import Tensor
 from ..types.dtypes import finfo
+from ..types.size import Size
 from . import constraints
 from .continuous import standard_gamma
 from .distribution import Distribution, Weighted, stated
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, tiny
+from .utils import Formula, broadcast_all, like, tiny
+
+__all__ = ["Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "NegativeBinomial", "OneHotCategorical"]
+__all__ += ["OneHotCategoricalStraightThrough", "Poisson"]
 
 
 class Binary(Weighted):
     """By one probability for each of the batch."""
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
-
-    def __init__(
-        self, probs: Any = None, logits: Tensor | float | None = None, validate_args: bool | None = None
-    ) -> None:
-        self._set_weights(probs, logits, validate_args)
 
 
 class Bernoulli(Binary, ExponentialFamily):
@@ -49,7 +48,6 @@ class Bernoulli(Binary, ExponentialFamily):
     _mean_carrier_measure = 0
     _natural_params = property(lambda self: (self.probs.logit(),))
     _log_normalizer = staticmethod(lambda x: x.exp().log1p())
-
     mean = stated("probs.", lambda self: self.probs)
 
     @property
@@ -58,21 +56,16 @@ class Bernoulli(Binary, ExponentialFamily):
         return where(self.probs == 0.5, float("nan"), (self.probs >= 0.5).to(self.probs.dtype))
 
     variance = stated("p (1 - p).", lambda self: self.probs * (1 - self.probs))
+    _draw: Formula = lambda self, shape: bernoulli(self.probs.expand(shape))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        with no_grad():
-            return bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def entropy(self) -> Tensor:
-        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+    _nats: Formula = lambda self: binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._values_of_axis(arange(2, dtype=self._param.dtype, device=self._param.device), expand)
+        return self._values_of_axis(like(arange, 2, self._param), expand)
 
 
 class Geometric(Binary):
@@ -93,19 +86,16 @@ class Geometric(Binary):
     mode = stated("0.", lambda self: zeros_like(self.probs))
     variance = stated("(1 / p - 1) / p.", lambda self: (1 / self.probs - 1) / self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        with no_grad():
-            u = rand(shape, dtype=self.probs.dtype, device=self.probs.device).clamp(min=tiny(self.probs) ** 2)
-            return (u.log() / (-self.probs).log1p()).floor()
+    def _draw(self, shape: Size) -> Tensor:
+        u = like(rand, shape, self.probs).clamp(min=tiny(self.probs) ** 2)
+        return (u.log() / (-self.probs).log1p()).floor()
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         value, probs = broadcast_all(value, self.probs)
         rest = where((probs == 1) & (value == 0), 0, probs)
         return value * (-rest).log1p() + self.probs.log()
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
 
 
@@ -113,13 +103,11 @@ class Binomial(Binary):
     """The binomial distribution: the number of successes in `total_count` trials."""
 
     has_enumerate_support = True
-    total_count: Tensor
 
     def __init__(
         self, total_count: Any = 1, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._set_weights(probs, logits, validate_args, total_count=total_count)
-        self.total_count = self.total_count.to(self._param.dtype)
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, **Binary.arg_constraints}
     support = constraints.dependent_property(
@@ -133,20 +121,15 @@ class Binomial(Binary):
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     variance = stated("n p (1 - p).", lambda self: self.total_count * self.probs * (1 - self.probs))
+    _draw: Formula = lambda self, shape: binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        with no_grad():
-            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         n, logits = self.total_count, self.logits
         above = (logits.clamp(min=0) + logits - logits.clamp(max=0)) / 2  # whose gradient at 0 is a half
         rest = n * above + n * (-logits.abs()).exp().log1p() - gammaln(n + 1)
         return value * logits - gammaln(value + 1) - gammaln(n - value + 1) - rest
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         counts = self.enumerate_support(expand=False)
         found = self.log_prob(counts)
         return -(found.exp() * found).sum(0)
@@ -155,7 +138,7 @@ class Binomial(Binary):
         most = int(self.total_count.max().item())
         if not (self.total_count == most).all():
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
-        return self._values_of_axis(arange(most + 1, dtype=self._param.dtype, device=self._param.device), expand)
+        return self._values_of_axis(like(arange, most + 1, self._param), expand)
 
 
 class NegativeBinomial(Weighted):
@@ -167,13 +150,11 @@ class NegativeBinomial(Weighted):
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     }
-    total_count: Tensor
 
     def __init__(
         self, total_count: Any, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._set_weights(probs, logits, validate_args, total_count=total_count)
-        self.total_count = self.total_count.to(self._param.dtype)
 
     mean = stated("n p / (1 - p).", lambda self: self.total_count * self.logits.exp())
 
@@ -183,14 +164,9 @@ class NegativeBinomial(Weighted):
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0)
 
     variance = stated("n p / (1 - p)^2.", lambda self: self.mean / (-self.logits).sigmoid())
+    _draw: Formula = lambda self, shape: poisson(standard_gamma(self.total_count.expand(shape)) * self.logits.exp())
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        with no_grad():
-            return poisson(standard_gamma(self.total_count.expand(shape)) * self.logits.exp())
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         n, logits = self.total_count, self.logits
         front = gammaln(1 + value) - gammaln(n + value) + gammaln(n)
         front = front.masked_fill(n + value == 0, 0)  # no trials: the infinities of two gamma functions
@@ -211,13 +187,9 @@ class Poisson(ExponentialFamily):
     mean = stated("rate.", lambda self: self.rate)
     mode = stated("floor(rate).", lambda self: self.rate.floor())
     variance = stated("rate.", lambda self: self.rate)
+    _draw: Formula = lambda self, shape: poisson(self.rate.expand(shape))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        with no_grad():
-            return poisson(self.rate.expand(self._extended_shape(sample_shape)))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - gammaln(value + 1)
 
@@ -228,10 +200,6 @@ class Categorical(Weighted):
     binary = False
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._set_weights(probs, logits, validate_args)
-        self._event_shape = type(self._event_shape)(())
 
     @property
     def _num_events(self) -> int:
@@ -255,12 +223,11 @@ class Categorical(Weighted):
                 return arange(0, device=rows.device).reshape(shape)
             return multinomial(rows, count, True).t().reshape(shape)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         places, logits = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return logits.gather(-1, places[..., :1]).squeeze(-1)
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         return -(self.logits.clamp(min=finfo(self.logits.dtype).min) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -273,7 +240,7 @@ class OfClasses(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _categorical: Categorical
 
-    def _set_classes(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = found = Categorical(probs, logits)
         super().__init__(found.batch_shape, found.param_shape[-1:], validate_args)
 
@@ -288,9 +255,6 @@ class OneHotCategorical(OfClasses):
     support = constraints.one_hot
     has_enumerate_support = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._set_classes(probs, logits, validate_args)
-
     mean = stated("probs.", lambda self: self.probs)
     mode = stated("The most likely class.", lambda self: self._hot(self.probs.argmax(-1)))
     variance = stated("p (1 - p).", lambda self: self.probs * (1 - self.probs))
@@ -301,12 +265,8 @@ class OneHotCategorical(OfClasses):
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._hot(self._categorical.sample(sample_shape))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return self._categorical.log_prob(value.argmax(-1))
-
-    def entropy(self) -> Tensor:
-        return self._categorical.entropy()
+    _log_density: Formula = lambda self, value: self._categorical.log_prob(value.argmax(-1))
+    _nats: Formula = lambda self: self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._hot(self._categorical.enumerate_support(expand))
@@ -330,7 +290,7 @@ class Multinomial(OfClasses):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._set_classes(probs, logits, validate_args)
+        super().__init__(probs, logits, validate_args)
 
     support = constraints.dependent_property(
         lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1
@@ -344,13 +304,12 @@ class Multinomial(OfClasses):
         classes = arange(self._event_shape[0], device=drawn.device)
         return (drawn.unsqueeze(-1) == classes).sum(0).to(self.probs.dtype)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, value)
         terms = where((value == 0) & (logits == -float("inf")), 0, logits) * value
         return gammaln(value.sum(-1) + 1) - gammaln(value + 1).sum(-1) + terms.sum(-1)
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         whole = Binomial(self.total_count, probs=self.probs)
         counts = whole.enumerate_support(expand=False)[1:]
         weighted = (whole.log_prob(counts).exp() * gammaln(counts + 1)).sum((0, -1))

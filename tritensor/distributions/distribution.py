@@ -10,7 +10,7 @@ from ..errors import require
 from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import Formula, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = ["Distribution"]
 
@@ -20,8 +20,15 @@ def stated(formula: str, compute: Any) -> Any:
     return property(compute, doc=formula)
 
 
+def _missing(self: object) -> Formula:
+    raise NotImplementedError
+
+
 class Distribution:
     """A distribution of events of `event_shape`, for each of `batch_shape`.
+
+    A subclass has formulas for what its methods return: `_draw(shape)` for samples of a whole shape, `_log_density` and
+    `_share` for `log_prob` and `cdf` of a value that is checked, `_quantile` for `icdf`, and `_nats` for the entropy.
 
     Attributes:
         arg_constraints: where each parameter has to lie.
@@ -36,6 +43,8 @@ class Distribution:
     support: Any = constraints.real
     _validate_args = __debug__
     _unexpanded: tuple[str, ...] = ()  # tensors of a shape of their own
+    _draw: Any = property(_missing)
+    _log_density = _share = _quantile = _nats = _draw
 
     if TYPE_CHECKING:
 
@@ -138,11 +147,14 @@ class Distribution:
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Samples of `sample_shape + batch_shape + event_shape`, without a graph."""
         with no_grad():
-            return self.rsample(sample_shape)
+            own = type(self).rsample is Distribution.rsample
+            return self._draw(self._extended_shape(sample_shape)) if own else self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Samples through which gradients flow to the parameters."""
-        raise NotImplementedError
+        if not self.has_rsample:
+            raise NotImplementedError
+        return self._draw(self._extended_shape(sample_shape))
 
     def sample_n(self, n: int) -> Tensor:
         """`sample((n,))`."""
@@ -150,15 +162,19 @@ class Distribution:
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density, or of the probability, at `value`."""
-        raise NotImplementedError
+        formula = self._log_density
+        self._validate_sample(value)
+        return formula(value)
 
     def cdf(self, value: Tensor) -> Tensor:
         """The probability of at most `value`."""
-        raise NotImplementedError
+        formula = self._share
+        self._validate_sample(value)
+        return formula(value)
 
     def icdf(self, value: Tensor) -> Tensor:
         """The inverse of `cdf`."""
-        raise NotImplementedError
+        return self._quantile(value)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All events, along dimension 0."""
@@ -166,7 +182,7 @@ class Distribution:
 
     def entropy(self) -> Tensor:
         """The entropy, in nats."""
-        raise NotImplementedError
+        return self._nats()
 
     def perplexity(self) -> Tensor:
         """exp(entropy)."""
@@ -210,6 +226,9 @@ class Weighted(Distribution):
 
     binary = True  # one probability for each of the batch; otherwise those of all events along the last dimension
 
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._set_weights(probs, logits, validate_args)
+
     def _set_weights(
         self, probs: Any, logits: Tensor | float | None, validate_args: bool | None, **parameters: Any
     ) -> None:
@@ -221,6 +240,9 @@ class Weighted(Distribution):
             require(value.ndim >= 1, ValueError, "`{}` parameter must be at least one-dimensional.", name)
             value = value / value.sum(-1, True) if name == "probs" else value - value.logsumexp(-1, True)
         self._set(validate_args, event=0 if self.binary else 1, **parameters, **{name: value})
+        self._event_shape = Size(())
+        for own in parameters:  # a count, computed with in the dtype of the weights
+            setattr(self, own, getattr(self, own).to(self._param.dtype))
 
     @property
     def _param(self) -> Tensor:

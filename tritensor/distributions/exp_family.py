@@ -33,7 +33,7 @@ class ExponentialFamily(Distribution):
             value = self._log_normalizer(*own)
             return value, list(zip(own, grad(value.sum(), own, create_graph=True), strict=True))
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         """The entropy, by the derivative of F."""
         found, parts = self._normalized()
         found = found - self._mean_carrier_measure

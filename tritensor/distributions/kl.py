@@ -78,25 +78,45 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     return formula(p, q)
 
 
+def _excess(ratio: Tensor) -> Tensor:
+    return ratio - 1 - ratio.log()
+
+
+_SAME: dict[type, Formula] = {  # the formulas for two of a class
+    continuous.Normal: lambda p, q: 0.5 * (_excess((p.scale / q.scale) ** 2) + ((p.loc - q.loc) / q.scale) ** 2),
+    composed.HalfNormal: lambda p, q: 0.5 * _excess((p.scale / q.scale) ** 2),
+    continuous.Cauchy: lambda p, q: (
+        ((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2).log() - (4 * p.scale * q.scale).log()
+    ),
+    continuous.Exponential: lambda p, q: _excess(q.rate / p.rate),
+    continuous.Uniform: lambda p, q: where(
+        (q.low > p.low) | (q.high < p.high), float("inf"), ((q.high - q.low) / (p.high - p.low)).log()
+    ),
+    composed.Pareto: lambda p, q: where(
+        p.scale < q.scale, float("inf"), q.alpha * (p.scale / q.scale).log() + _excess(q.alpha / p.alpha)
+    ),
+    multivariate.Beta: lambda p, q: kl_divergence(p._dirichlet, q._dirichlet),
+    discrete.OneHotCategorical: lambda p, q: kl_divergence(p._categorical, q._categorical),
+    discrete.Geometric: lambda p, q: -p.entropy() - (-q.probs).log1p() / p.probs - q.logits,
+    discrete.Poisson: lambda p, q: p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate),
+    relaxed.ContinuousBernoulli: lambda p, q: p.mean * (p.logits - q.logits) + _rest(p) - _rest(q),
+}
+for _kind, _own in _SAME.items():
+    register_kl(_kind, _kind)(_own)
+
+
+def _rest(p: relaxed.ContinuousBernoulli) -> Tensor:
+    return p._cont_bern_log_norm() + (-p.probs).log1p()
+
+
 def _same(kind: type) -> Callable[[Formula], Formula]:
     return register_kl(kind, kind)
-
-
-@_same(continuous.Normal)
-def _(p: continuous.Normal, q: continuous.Normal) -> Tensor:
-    ratio = (p.scale / q.scale) ** 2
-    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale) ** 2 - 1 - ratio.log())
 
 
 @_same(continuous.Laplace)
 def _(p: continuous.Laplace, q: continuous.Laplace) -> Tensor:
     ratio, away = p.scale / q.scale, (p.loc - q.loc).abs()
     return -ratio.log() + away / q.scale + ratio * (-away / p.scale).exp() - 1
-
-
-@_same(continuous.Cauchy)
-def _(p: continuous.Cauchy, q: continuous.Cauchy) -> Tensor:
-    return ((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2).log() - (4 * p.scale * q.scale).log()
 
 
 @_same(composed.Gumbel)
@@ -106,36 +126,11 @@ def _(p: composed.Gumbel, q: composed.Gumbel) -> Tensor:
     return found + (other + gammaln(1 + ratio) - own).exp() - (1 + euler_constant)
 
 
-@_same(composed.HalfNormal)
-def _(p: composed.HalfNormal, q: composed.HalfNormal) -> Tensor:
-    ratio = (p.scale / q.scale) ** 2
-    return 0.5 * (ratio - 1 - ratio.log())
-
-
-@_same(continuous.Uniform)
-def _(p: continuous.Uniform, q: continuous.Uniform) -> Tensor:
-    found = ((q.high - q.low) / (p.high - p.low)).log()
-    return where((q.low > p.low) | (q.high < p.high), float("inf"), found)
-
-
-@_same(continuous.Exponential)
-def _(p: continuous.Exponential, q: continuous.Exponential) -> Tensor:
-    ratio = q.rate / p.rate
-    return -ratio.log() + ratio - 1
-
-
 @_same(continuous.Gamma)
 def _(p: continuous.Gamma, q: continuous.Gamma) -> Tensor:
     a, b = p.concentration, q.concentration
     found = b * (p.rate / q.rate).log() + gammaln(b) - gammaln(a)
     return found + (a - b) * digamma(a) + (q.rate - p.rate) * (a / p.rate)
-
-
-@_same(multivariate.Beta)
-def _(p: multivariate.Beta, q: multivariate.Beta) -> Tensor:
-    a, b, c, d = p.concentration1, p.concentration0, q.concentration1, q.concentration0
-    front = gammaln(c) + gammaln(d) + gammaln(a + b) - (gammaln(a) + gammaln(b) + gammaln(c + d))
-    return front + (a - c) * digamma(a) + (b - d) * digamma(b) + (c + d - (a + b)) * digamma(a + b)
 
 
 @_same(discrete.Bernoulli)
@@ -153,26 +148,11 @@ def _(p: discrete.Binomial, q: discrete.Binomial) -> Tensor:
     return where(p.total_count > q.total_count, float("inf"), found)
 
 
-@_same(discrete.Geometric)
-def _(p: discrete.Geometric, q: discrete.Geometric) -> Tensor:
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
-
-
-@_same(discrete.Poisson)
-def _(p: discrete.Poisson, q: discrete.Poisson) -> Tensor:
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
-
-
 @_same(discrete.Categorical)
 def _(p: discrete.Categorical, q: discrete.Categorical) -> Tensor:
     terms = p.probs * (p.logits - q.logits)
     terms = where(q.probs == 0, float("inf"), terms)
     return where(p.probs == 0, 0, terms).sum(-1)
-
-
-@_same(discrete.OneHotCategorical)
-def _(p: discrete.OneHotCategorical, q: discrete.OneHotCategorical) -> Tensor:
-    return kl_divergence(p._categorical, q._categorical)
 
 
 @_same(multivariate.Dirichlet)
@@ -205,19 +185,6 @@ def _gaussians(p: multivariate.Gaussian, q: multivariate.Gaussian) -> Tensor:
 for _gaussian in (multivariate.MultivariateNormal, multivariate.LowRankMultivariateNormal):
     for _second in (multivariate.MultivariateNormal, multivariate.LowRankMultivariateNormal):
         register_kl(_gaussian, _second)(_gaussians)
-
-
-@_same(relaxed.ContinuousBernoulli)
-def _(p: relaxed.ContinuousBernoulli, q: relaxed.ContinuousBernoulli) -> Tensor:
-    normal = p._cont_bern_log_norm() + (-p.probs).log1p() - q._cont_bern_log_norm() - (-q.probs).log1p()
-    return p.mean * (p.logits - q.logits) + normal
-
-
-@_same(composed.Pareto)
-def _(p: composed.Pareto, q: composed.Pareto) -> Tensor:
-    ratio = q.alpha / p.alpha
-    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
-    return where(p.scale < q.scale, float("inf"), found)
 
 
 @_same(composed.Independent)

@@ -1,7 +1,8 @@
-"""Distributions of vectors."""
+"""Distributions of vectors and matrices."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import log, pi
 from typing import Any
@@ -9,21 +10,24 @@ from typing import Any
 from .. import linalg
 from ..errors import require
 from ..functional.creation.likeness import ones_like
-from ..functional.creation.ranges import eye
+from ..functional.creation.ranges import arange, eye
 from ..functional.elementwise.pointwise import where
 from ..functional.indexing.lookup import one_hot
 from ..functional.views.joining import stack
 from ..operators.function import Function
 from ..random import randn
-from ..special import digamma, gammaln
+from ..special import digamma, gammaln, multigammaln
 from ..tensors import Tensor
 from ..types.dtypes import finfo
 from ..types.layout import broadcast_shapes
+from ..types.size import Size
 from . import constraints
 from .continuous import standard_gamma
 from .distribution import Distribution, stated
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, lazy_property
+from .utils import Formula, broadcast_all, lazy_property, like, tiny
+
+__all__ = ["Beta", "Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
 
 
 def _fraction(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -100,15 +104,13 @@ class Dirichlet(ExponentialFamily):
         a, s = self.concentration, self.concentration.sum(-1, True)
         return a * (s - a) / (s**2 * (s + 1))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return _StandardDirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
+    _draw: Formula = lambda self, shape: _StandardDirichlet.apply(self.concentration.expand(shape))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         a = self.concentration
         return (a - 1).xlogy(value).sum(-1) + gammaln(a.sum(-1)) - gammaln(a).sum(-1)
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         a, s = self.concentration, self.concentration.sum(-1)
         n = a.shape[-1]
         found = gammaln(a).sum(-1) - gammaln(s) - (n - s) * digamma(s)
@@ -141,15 +143,9 @@ class Beta(ExponentialFamily):
         a, b = self.concentration1, self.concentration0
         return a * b / ((a + b) ** 2 * (a + b + 1))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self._dirichlet.rsample(sample_shape)[..., 0]
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return self._dirichlet.log_prob(stack([value, 1.0 - value], -1))
-
-    def entropy(self) -> Tensor:
-        return self._dirichlet.entropy()
+    _draw: Formula = lambda self, shape: self._dirichlet._draw(Size((*shape, 2)))[..., 0]
+    _log_density: Formula = lambda self, value: self._dirichlet.log_prob(stack([value, 1.0 - value], -1))
+    _nats: Formula = lambda self: self._dirichlet.entropy()
 
 
 class Spread(Distribution):
@@ -183,7 +179,7 @@ class Spread(Distribution):
             matrix = linalg.cholesky(matrix)
         elif name == "precision_matrix":  # from the factor of the matrix whose rows and columns are reversed
             upper = linalg.cholesky(matrix.flip((-2, -1))).flip((-2, -1)).mT
-            unit = eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+            unit = like(eye, matrix.shape[-1], matrix)
             matrix = linalg.solve_triangular(upper, unit, upper=False)
         self._unbroadcasted_scale_tril = matrix.expand(*batch, -1, -1)
 
@@ -201,7 +197,7 @@ class Spread(Distribution):
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         factor = self._unbroadcasted_scale_tril
-        return eye(factor.shape[-1], dtype=factor.dtype, device=factor.device).cholesky_solve(factor)
+        return like(eye, factor.shape[-1], factor).cholesky_solve(factor)
 
     def _half_log_determinant(self) -> Tensor:
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
@@ -230,12 +226,11 @@ class Gaussian(Distribution):
         """The trace of the inverse times R R^T."""
         raise NotImplementedError
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         squares = self._squared(value - self.loc)
         return -0.5 * (self._event_shape[0] * log(2 * pi) + squares) - self._half_log_determinant()
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         found = 0.5 * self._event_shape[0] * (1 + log(2 * pi)) + self._half_log_determinant()
         return found.expand(self._batch_shape)
 
@@ -265,12 +260,10 @@ class MultivariateNormal(Spread, Gaussian):
         found = self._unbroadcasted_scale_tril.square().sum(-1)
         return found.expand(*self._batch_shape, *self._event_shape)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        x = randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
-        return self.loc + (self._unbroadcasted_scale_tril @ x.unsqueeze(-1)).squeeze(-1)
+    def _draw(self, shape: Size) -> Tensor:
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, like(randn, shape, self.loc))
 
-    def _squared(self, difference: Tensor) -> Tensor:
-        return _batch_mahalanobis(self._unbroadcasted_scale_tril, difference)
+    _squared: Formula = lambda self, difference: _batch_mahalanobis(self._unbroadcasted_scale_tril, difference)
 
     def _roots(self) -> list[Tensor]:
         return [self._unbroadcasted_scale_tril]
@@ -319,7 +312,7 @@ class LowRankMultivariateNormal(Gaussian):
         self.cov_factor = cov_factor.expand(*batch, -1, -1)
         super().__init__(batch, (n,), validate_args)
         small = (cov_factor.mT / cov_diag.unsqueeze(-2)) @ cov_factor
-        small = linalg.cholesky(small + eye(rank, dtype=small.dtype, device=small.device))
+        small = linalg.cholesky(small + like(eye, rank, small))
         self._capacitance_tril = small.expand(*batch, -1, -1)
 
     @lazy_property
@@ -332,8 +325,9 @@ class LowRankMultivariateNormal(Gaussian):
         """The Cholesky factor of the covariance."""
         root = self.cov_diag.sqrt().unsqueeze(-1)
         scaled = self.cov_factor / root
-        unit = eye(root.shape[-2], dtype=root.dtype, device=root.device)
-        return root * linalg.cholesky(scaled @ scaled.mT + unit)  # whose eigenvalues are 1 and more
+        return root * linalg.cholesky(
+            scaled @ scaled.mT + like(eye, root.shape[-2], root)
+        )  # whose eigenvalues are 1 and more
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
@@ -352,9 +346,8 @@ class LowRankMultivariateNormal(Gaussian):
         part = self._whitening()
         return self.cov_diag.reciprocal().diag_embed() - part.mT @ part
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape, like = self._extended_shape(sample_shape), {"dtype": self.loc.dtype, "device": self.loc.device}
-        x, y = randn((*shape[:-1], self.cov_factor.shape[-1]), **like), randn(shape, **like)
+    def _draw(self, shape: Size) -> Tensor:
+        x, y = (like(randn, (*shape[:-1], n), self.loc) for n in (self.cov_factor.shape[-1], shape[-1]))
         return self.loc + _batch_mv(self.cov_factor, x) + self.cov_diag.sqrt() * y
 
     def _half_log_determinant(self) -> Tensor:
@@ -371,3 +364,116 @@ class LowRankMultivariateNormal(Gaussian):
     def _trace(self, root: Tensor) -> Tensor:
         whole = (root.square() / self.cov_diag.unsqueeze(-1)).sum((-2, -1))
         return whole - (self._whitening() @ root).square().sum((-2, -1))
+
+
+class LKJCholesky(Distribution):
+    """Cholesky factors of correlation matrices, of a density proportional to det(L L^T)^(concentration - 1).
+
+    Samples by the onion method of Lewandowski, Kurowicka & Joe (2009).
+    """
+
+    arg_constraints = {"concentration": constraints.positive}
+    support = constraints.corr_cholesky
+
+    def __init__(self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None) -> None:
+        words = "Expected dim to be an integer greater than or equal to 2. Found dim={}."
+        require(dim >= 2, ValueError, words, dim)
+        self.dim = dim
+        self._set(validate_args, concentration=concentration)
+        self._event_shape = type(self._event_shape)((dim, dim))
+
+    def _draw(self, shape: Size) -> Tensor:
+        eta = self.concentration.unsqueeze(-1)
+        row = like(arange, self.dim, eta).sub(1).clamp(min=0) / 2
+        shares = Beta(row + 0.5, eta + (self.dim - 2) / 2 - row, False)._draw(shape[:-1]).unsqueeze(-1)
+        x = like(randn, shape, eta).tril(-1)
+        found = shares.sqrt() * x / x.norm(dim=-1, keepdim=True).clamp(min=finfo(x.dtype).tiny)
+        return found + (1 - found.square().sum(-1)).clamp(min=finfo(x.dtype).tiny).sqrt().diag_embed()
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        eta, rest = self.concentration, self.dim - 1
+        order = 2 * (eta - 1).unsqueeze(-1) + arange(rest - 1, -1, -1, device=eta.device)
+        found = (order * value.diagonal(dim1=-2, dim2=-1)[..., 1:].log()).sum(-1)
+        alpha = eta + 0.5 * rest
+        return found - 0.5 * rest * log(pi) - multigammaln(alpha - 0.5, rest) + gammaln(alpha) * rest
+
+
+class Wishart(Spread, ExponentialFamily):
+    """The Wishart distribution: of the scatter of `df` normal vectors, by one of covariance matrix, its inverse and
+    its Cholesky factor."""
+
+    support = constraints.positive_definite
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(
+        self,
+        df: Tensor | float,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        name, matrix = self._chosen(covariance_matrix, precision_matrix, scale_tril, AssertionError)
+        n = matrix.shape[-1]
+        given = df if isinstance(df, Tensor) else matrix.new_full((), df)
+        batch = broadcast_shapes(matrix.shape[:-2], given.shape)
+        self.df = given.expand(batch) if given is df else given
+        words = "Value of df={} expected to be greater than ndim - 1 = {}."
+        require((self.df > n - 1).all(), ValueError, words, df, n - 1)
+        if (self.df < n).any():
+            words = "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim."
+            warnings.warn(words, stacklevel=2)
+        self._set_factor(name, matrix, batch, (n, n), validate_args)
+
+    @property
+    def arg_constraints(self) -> Any:
+        """The region of `df` depends on the size."""
+        return {**Spread.arg_constraints, "df": constraints.greater_than(self._event_shape[-1] - 1)}
+
+    def _of_matrix(self, numbers: Tensor) -> Tensor:
+        return numbers.unsqueeze(-1).unsqueeze(-1)
+
+    mean = stated("df covariance.", lambda self: self._of_matrix(self.df) * self.covariance_matrix)
+
+    @property
+    def mode(self) -> Tensor:
+        """(df - n - 1) covariance, NaN where there is none."""
+        factor = self.df - self._event_shape[-1] - 1
+        return self._of_matrix(factor.masked_fill(factor <= 0, float("nan"))) * self.covariance_matrix
+
+    @property
+    def variance(self) -> Tensor:
+        """df (v_ij^2 + v_ii v_jj), element by element."""
+        v = self.covariance_matrix
+        diagonal = v.diagonal(dim1=-2, dim2=-1)
+        return self._of_matrix(self.df) * (v**2 + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
+
+    def _draw(self, shape: Size) -> Tensor:
+        """Samples by the decomposition of Bartlett."""
+        factor = self._unbroadcasted_scale_tril
+        half = (self.df.unsqueeze(-1) - like(arange, shape[-1], factor)) / 2
+        roots = (2 * standard_gamma(half.expand(shape[:-1]))).sqrt().clamp(min=tiny(factor))
+        factor = factor @ (like(randn, shape, factor).tril(-1) + roots.diag_embed())
+        return factor @ factor.mT
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        p, inner = self._event_shape[-1], value.cholesky_solve(self._unbroadcasted_scale_tril)
+        trace = inner.diagonal(dim1=-2, dim2=-1).sum(-1)
+        front = -self.df * (p * log(2) / 2 + self._half_log_determinant()) - multigammaln(self.df / 2, p)
+        return front + (self.df - p - 1) / 2 * linalg.slogdet(value).logabsdet - trace / 2
+
+    def _nats(self) -> Tensor:
+        p, half = self._event_shape[-1], self.df / 2
+        steps = like(arange, p, half) / 2
+        slope = (self.df - p - 1) / 2 * digamma(half.unsqueeze(-1) - steps).sum(-1)
+        return (p + 1) * (p * log(2) / 2 + self._half_log_determinant()) + multigammaln(half, p) - slope + half * p
+
+    @property
+    def _natural_params(self) -> Any:
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        p = self._event_shape[-1]
+        half = y + (p + 1) / 2
+        return half * (log(2) * p - linalg.slogdet(-2 * x).logabsdet) + multigammaln(half, p)

@@ -9,14 +9,16 @@ from ..functional.elementwise.pointwise import where
 from ..nn.functional import binary_cross_entropy_with_logits
 from ..random import rand
 from ..tensors import Tensor
+from ..types.size import Size
 from . import constraints
 from .composed import TransformedDistribution
 from .discrete import Binary, OfClasses
 from .distribution import stated
 from .exp_family import ExponentialFamily
 from .transforms import ExpTransform, SigmoidTransform
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from .utils import Formula, broadcast_all, clamp_probs, lazy_property, like, logits_to_probs, probs_to_logits
 
+__all__ = ["ContinuousBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 _Weights = Tensor | float | None
 
 
@@ -80,28 +82,25 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
             lambda x: 1 / 12 - (1 / 15 - 128 / 945 * x**2) * x**2,
         )
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device))
+    _draw: Formula = lambda self, shape: self.icdf(like(rand, shape, self.probs))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, value)
         return self._cont_bern_log_norm() - binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _share(self, value: Tensor) -> Tensor:
         found = self._either(
             lambda p: (p**value * (1 - p) ** (1 - value) + p - 1) / (2 * p - 1), lambda x: value + 0 * x
         )
         return where(value <= 0, 0, where(value >= 1, 1, found))
 
-    def icdf(self, value: Tensor) -> Tensor:
+    def _quantile(self, value: Tensor) -> Tensor:
         return self._either(
             lambda p: ((-p + value * (2 * p - 1)).log1p() - (-p).log1p()) / (p.log() - (-p).log1p()),
             lambda x: value + 0 * x,
         )
 
-    def entropy(self) -> Tensor:
+    def _nats(self) -> Tensor:
         rest = (-self.probs).log1p()
         return self.mean * (rest - self.probs.log()) - self._cont_bern_log_norm() - rest
 
@@ -125,11 +124,10 @@ class LogitRelaxedBernoulli(Binary):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         probs = self.probs.expand(self._extended_shape(sample_shape))
-        noise = probs_to_logits(rand(probs.shape, dtype=probs.dtype, device=probs.device), True)
+        noise = probs_to_logits(like(rand, probs.shape, probs), True)
         return (noise + probs_to_logits(probs, True)) / self.temperature
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, value)
         away = logits - value * self.temperature
         return self.temperature.log() + away - 2 * away.exp().log1p()
@@ -146,16 +144,14 @@ class ExpRelaxedCategorical(OfClasses):
         self, temperature: Tensor, probs: _Weights = None, logits: _Weights = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
-        self._set_classes(probs, logits, validate_args)
+        super().__init__(probs, logits, validate_args)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        logits, shape = self.logits, self._extended_shape(sample_shape)
-        noise = clamp_probs(rand(shape, dtype=logits.dtype, device=logits.device))
-        scores = (logits - (-noise.log()).log()) / self.temperature
+    def _draw(self, shape: Size) -> Tensor:
+        noise = clamp_probs(like(rand, shape, self.logits))
+        scores = (self.logits - (-noise.log()).log()) / self.temperature
         return scores - scores.logsumexp(-1, True)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, value)
         scores = logits - value * self.temperature
         count = self._categorical._num_events

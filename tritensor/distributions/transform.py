@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from math import prod
 from typing import Any
 
 from ..autograd.mode import recording
@@ -11,7 +13,7 @@ from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
 from .constraints import dependent_property
-from .utils import sum_rightmost
+from .utils import Formula, sum_rightmost
 
 
 class Transform:
@@ -78,6 +80,9 @@ class Transform:
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |dy/dx|."""
+        return self._log_slope(x, y)
+
+    def _log_slope(self, x: Tensor, y: Tensor) -> Tensor:
         raise NotImplementedError
 
     @property
@@ -94,11 +99,14 @@ class Transform:
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
         """The shape of the result for an argument's shape."""
-        return Size(shape)
+        return Size(self._shaped(shape, False))
 
     def inverse_shape(self, shape: Sequence[int]) -> Size:
         """The shape of the argument for a result's shape."""
-        return Size(shape)
+        return Size(self._shaped(shape, True))
+
+    def _shaped(self, shape: Sequence[int], back: bool) -> Sequence[int]:
+        return shape
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -143,14 +151,10 @@ class _InverseTransform(Transform):
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.of.with_cache(cache_size).inv
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -self.of.log_abs_det_jacobian(y, x)
+    _log_slope: Formula = lambda self, x, y: -self.of.log_abs_det_jacobian(y, x)
 
-    def forward_shape(self, shape: Sequence[int]) -> Size:
-        return self.of.inverse_shape(shape)
-
-    def inverse_shape(self, shape: Sequence[int]) -> Size:
-        return self.of.forward_shape(shape)
+    def _shaped(self, shape: Sequence[int], back: bool) -> Sequence[int]:
+        return self.of.forward_shape(shape) if back else self.of.inverse_shape(shape)
 
     def __repr__(self) -> str:
         return f"_InverseTransform({self.of!r})"
@@ -187,10 +191,7 @@ class ComposeTransform(ValueTransform):
     @property
     def sign(self) -> Any:
         """The product of all signs."""
-        found: Any = 1
-        for part in self.parts:
-            found = found * part.sign
-        return found
+        return prod(part.sign for part in self.parts)
 
     @property
     def inv(self) -> Transform:
@@ -200,13 +201,9 @@ class ComposeTransform(ValueTransform):
             self._inv._inv = self
         return self._inv
 
-    def _call(self, x: Tensor) -> Tensor:
-        for part in self.parts:
-            x = part(x)
-        return x
+    _call: Formula = lambda self, x: reduce(lambda value, part: part(value), self.parts, x)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The sum of all."""
+    def _log_slope(self, x: Tensor, y: Tensor) -> Tensor:
         found: Any = 0 if self.parts else zeros_like(x)
         dims = self.domain.event_dim
         for part in self.parts:
@@ -215,15 +212,11 @@ class ComposeTransform(ValueTransform):
             dims, x = dims + part.codomain.event_dim - part.domain.event_dim, after
         return found
 
-    def forward_shape(self, shape: Sequence[int]) -> Size:
-        """The shape of the result for an argument's shape."""
-        for part in self.parts:
+    def _shaped(self, shape: Sequence[int], back: bool) -> Sequence[int]:
+        whole: Any = self.inv if back else self
+        for part in whole.parts:
             shape = part.forward_shape(shape)
-        return Size(shape)
-
-    def inverse_shape(self, shape: Sequence[int]) -> Size:
-        """The shape of the argument for a result's shape."""
-        return self.inv.forward_shape(shape)
+        return shape
 
     def __repr__(self) -> str:
         return "ComposeTransform(\n    {}\n)".format(",\n    ".join(map(repr, self.parts)))

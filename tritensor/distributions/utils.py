@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from ..types.dtypes import finfo
 
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
 __all__ += ["tril_matrix_to_vec", "vec_to_tril_matrix"]
+Formula = Callable[..., Tensor]  # a method that is one expression
 euler_constant = 0.57721566490153286
 
 
@@ -60,6 +61,11 @@ def broadcast_all(*values: Any) -> Any:
     like: dict[str, Any] = {"dtype": given[0].dtype, "device": given[0].device} if given else {}
     made = [tensor(float(cast(float, value)), **like) if isinstance(value, Number) else value for value in values]
     return broadcast_tensors(*made)
+
+
+def like(made: Callable[..., Tensor], shape: Any, of: Tensor) -> Tensor:
+    """What a function makes of a shape, with a tensor's dtype and device."""
+    return made(shape, dtype=of.dtype, device=of.device)
 
 
 def sum_rightmost(x: Tensor, count: int) -> Tensor:
