@@ -18,7 +18,7 @@ from . import saving, tape
 from .backward import Handle
 from .mode import recording
 from .tape import Slot
-from .wrapped import Hooked, Wrapped
+from .wrapped import Hooked
 
 __all__ = ["AccumulateGrad", "GradientEdge", "GraphNode", "Node", "disable_saved_tensors_hooks", "get_gradient_edge"]
 __all__ += ["increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks", "shown"]
@@ -83,10 +83,7 @@ class GraphNode:
         `autograd.Function` the attributes of its context."""
         node = self._node
         if node.__class__ is tape.Node and name.startswith(("_saved_", "_raw_saved_")):
-            gradient, names = node.backward, name.partition("saved_")[2]
-            while isinstance(gradient, Wrapped):
-                gradient = gradient.backward
-            labels = getattr(gradient, "labels", ())
+            names, labels = name.partition("saved_")[2], getattr(node.backward, "labels", ())
             for label in _LABELS.get(names, (names,)):
                 if label in labels:
                     saved = SavedTensor(node, labels.index(label))
@@ -214,7 +211,7 @@ def increment_version(tensor: Any) -> None:
         each._count_change()
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(saving.packed_by):
     """In a block, let what is saved for the backward pass be packed by one function and unpacked by another.
 
     `pack_hook(tensor)` is called with each tensor that an operator or `ctx.save_for_backward` saves, and what it
@@ -235,13 +232,8 @@ class saved_tensors_hooks:
     """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        super().__init__((pack_hook, unpack_hook))
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
-
-    def __enter__(self) -> None:
-        saving.push((self.pack_hook, self.unpack_hook))
-
-    def __exit__(self, *exception: object) -> None:
-        saving.pop()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -321,11 +313,9 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
 def _reached(running: dict[Any, Any], owners: Sequence[Any]) -> int:
     """The number of nodes and leaves among these whose gradients a backward pass computes."""
-    roots, wanted, targets = running["roots"], running["wanted"], running["targets"]
-    nodes = tape.below(roots)
-    reached = {tape.owner_of(edge) for edge, _ in roots} | nodes
-    for node in nodes if wanted is None else wanted:
-        reached.update(map(tape.owner_of, node.next))
+    roots, wanted = running["roots"], running["wanted"]
+    edges = [edge for node in (tape.below(roots) if wanted is None else wanted) for edge in node.next]
+    reached = {tape.owner_of(edge) for edge in [*edges, *[edge for edge, _ in roots]]}
     if wanted is not None:
-        reached &= wanted | {tape.owner_of(edge) for edge in targets}
+        reached &= {*wanted, *map(tape.owner_of, running["targets"])}
     return sum(owner in reached for owner in owners)

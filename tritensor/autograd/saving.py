@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentError, AutogradError
-from .gradients import OperatorGradient, _reattach
+from .gradients import _reattach
+from .levels import Crossing
 from .mode import no_grad
-from .tape import Gradient, Node, Slot, record
+from .tape import Node, Slot, record
 from .watched import watch, watched
 from .wrapped import Wrapped
 
@@ -28,32 +28,25 @@ class _State(threading.local):
 state = _State()
 
 
-def push(pair: Pair | None) -> None:
-    """Let this thread's nodes pack what they save from now on; None lets them save it as it is.
+class packed_by:
+    """A block in which this thread's nodes pack what they save by a pair of hooks; None lets them save it as it is.
 
     Raises:
-        AutogradError: hooks are disabled.
+        AutogradError: at its start, hooks are disabled.
     """
-    if state.disabled is not None and pair is not None:
-        raise AutogradError(state.disabled)
-    state.pairs.append(pair)
-    watch(1)
 
+    def __init__(self, pair: Pair | None) -> None:
+        self._pair = pair
 
-def pop() -> None:
-    """End what the last `push` began."""
-    state.pairs.pop()
-    watch(-1)
+    def __enter__(self) -> None:
+        if state.disabled is not None and self._pair is not None:
+            raise AutogradError(state.disabled)
+        state.pairs.append(self._pair)
+        watch(1)
 
-
-@contextmanager
-def paused() -> Iterator[None]:
-    """In a block, let nodes save what they save as it is."""
-    push(None)
-    try:
-        yield
-    finally:
-        pop()
+    def __exit__(self, *exception: object) -> None:
+        state.pairs.pop()
+        watch(-1)
 
 
 class Packed:
@@ -95,17 +88,12 @@ class Packed:
         elif edge.__class__ is not Node and edge.__class__ is not Slot:
             if edge is found:
                 return found
-            edge = record(_Straight(), (edge,))  # a leaf, of which another tensor has the history
+            edge = record(
+                Crossing("AliasBackward0", [lambda gradient: gradient]), (edge,)
+            )  # a leaf, of which another tensor has the history
         made = found._without_node()
         made._node, made._needs = edge, True
         return made
-
-
-class _Straight(Gradient):
-    name = "AliasBackward0"
-
-    def run(self, node: Node, gradient: object) -> tuple[Any, ...]:
-        return (gradient,)
 
 
 class _Unpacking(Wrapped):
@@ -147,25 +135,19 @@ _NAMES = {"x": "self", "y": "other", "out": "result"}  # PyTorch's, in whose ord
 
 def pack(node: Node, hooks: Pair, only: int | None = None) -> None:
     """Replace what a node saved, or one value of it, by what hooks pack it as."""
-    gradient = node.backward
-    while isinstance(gradient, Wrapped):
-        gradient = gradient.backward
-    saved, order = list(node.saved), list(range(len(node.saved)))
-    versions, sources = list(node.versions or (None,) * len(saved)), [("input", None)] * len(saved)
-    if isinstance(gradient, OperatorGradient):
-        sources = list(gradient.capture)
-        order.sort(key=lambda i: _NAMES.get(gradient.labels[i], str(gradient.labels[i])))
+    saved, order = list(node.saved), [*range(len(node.saved))] if only is None else [only]
+    versions, sources = list(node.versions or (None,) * len(saved)), getattr(node.backward, "capture", None)
+    if sources is not None:
+        labels = [_NAMES.get(label, str(label)) for label in node.backward.labels]
+        order.sort(key=labels.__getitem__)
     for i in order:
-        if only not in (None, i):
-            continue
-        value = _packed(saved[i], node, sources[i], hooks)
+        value = _packed(saved[i], node, sources[i] if sources is not None else ("input", None), hooks)
         if value is not saved[i]:
             saved[i], versions[i] = value, None
-    if all(x is y for x, y in zip(saved, node.saved)):
-        return
-    node.saved, node.versions = tuple(saved), tuple(versions)
-    if node.backward.reads and not isinstance(node.backward, _Unpacking):
-        node.backward = _Unpacking(node.backward)
+    if any(x is not y for x, y in zip(saved, node.saved)):
+        node.saved, node.versions = tuple(saved), tuple(versions)
+        if node.backward.reads and not isinstance(node.backward, _Unpacking):
+            node.backward = _Unpacking(node.backward)
 
 
 def _made(node: Node) -> None:
