@@ -49,6 +49,9 @@ class packed_by:
         watch(-1)
 
 
+paused = packed_by(None)
+
+
 class Packed:
     """A tensor that a node saved, as a hook packed it.
 
@@ -81,16 +84,12 @@ class Packed:
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {kind}"
             )
         edge = self.edge
-        if edge is None:
+        if edge is None or edge is found:
             return found
         if edge.__class__ is int:
             edge = node if node.outputs == 1 else Slot(node, edge)
-        elif edge.__class__ is not Node and edge.__class__ is not Slot:
-            if edge is found:
-                return found
-            edge = record(
-                Crossing("AliasBackward0", [lambda gradient: gradient]), (edge,)
-            )  # a leaf, of which another tensor has the history
+        elif edge.__class__ not in (Node, Slot):  # a leaf, of which another tensor has the history
+            edge = record(Crossing("AliasBackward0", [lambda gradient: gradient]), (edge,))
         made = found._without_node()
         made._node, made._needs = edge, True
         return made

@@ -21,6 +21,7 @@ from ...types import Dtype, dtypes
 from ..indexing.bins import searchsorted
 from ..indexing.search import unique
 from ..views.joining import stack
+from ..views.rearranging import unravel_index
 
 
 def is_sparse(x: object) -> bool:
@@ -56,12 +57,8 @@ def coalesced(data: Sparse) -> Sparse:
         keys, inverse = unique(_keys(wrap(data.indices), sizes), return_inverse=True)
         values = values.to(dtypes.uint8) if data.dtype.kind == "b" else values
         total = values.new_zeros((len(keys), *values.shape[1:])).index_add_(0, inverse, values)
-        rows: list[Tensor] = []
-        for size in reversed(sizes[1:]):
-            rows.insert(0, keys % size)
-            keys = keys // size
         total = total.to(dtypes.of(data.dtype))
-        return Sparse(stack([keys, *rows])._data, total._data, data.shape, True)
+        return Sparse(stack(unravel_index(keys, sizes))._data, total._data, data.shape, True)
 
 
 def _keys(indices: Tensor, sizes: Sequence[int]) -> Tensor:
