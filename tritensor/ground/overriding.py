@@ -79,15 +79,11 @@ def overloaded(values: Iterable[object]) -> list[Any]:
     """The values to ask, of each class one: in their order, but of a class before those of classes it inherits from."""
     found: list[Any] = []
     for value in values:
-        kind = type(value)
+        kind: Any = type(value)
         if kind in _exempt:
             continue
-        if kind is list or kind is tuple:
-            items = cast("list[object]", value)
-            inner: Iterable[Any] = () if _exempt.issuperset(map(type, items)) else overloaded(items)
-        else:
-            inner = (value,) if getattr(kind, "__torch_function__", unasked) is not unasked else ()
-        for each in inner:
+        asks = getattr(kind, "__torch_function__", unasked) is not unasked
+        for each in overloaded(cast("list[object]", value)) if kind in (list, tuple) else (value,) * asks:
             if all(type(one) is not type(each) for one in found):
                 places = [place for place, one in enumerate(found) if isinstance(each, type(one))]
                 found.insert(places[0] if places else len(found), each)

@@ -257,12 +257,8 @@ def _computed(
             scores = evaluated(score_mod, "nqk", (scores, "nqk"), *indices)
         parts.append(_weighted(scores if kept is None else where(kept, scores, -math.inf), values, q.dtype, wanted))
     back = as_tensor(np.argsort(np.concatenate(order)), device=q.device)
-    found: list[Any] = [None] * 3
-    for place, each in enumerate(zip(*parts)):
-        if (True, *wanted)[place]:
-            joined = cat(each)[back]
-            found[place] = joined.reshape(*lead, -1, *joined.shape[2:])[:, :, :queries]
-    return found
+    found = [cat(each)[back] if asked else None for each, asked in zip(zip(*parts), (True, *wanted))]
+    return [x if x is None else x.reshape(*lead, -1, *x.shape[2:])[:, :, :queries] for x in found]
 
 
 def _weighted(scores: Tensor, values: Tensor, kind: object, wanted: AuxRequest) -> tuple[Tensor, Tensor, Tensor]:
