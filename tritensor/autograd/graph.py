@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from ..errors import AutogradError
+from ..errors import AutogradError, require
 from ..ground.locks import lock
 from . import saving, tape
 from .backward import Handle
@@ -125,10 +125,8 @@ class SavedTensor:
             AutogradError: it was freed, or has hooks.
         """
         self._node.check_saved()
-        if self._node.saved[self._index].__class__ is saving.Packed:
-            raise AutogradError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set is forbidden."
-            )
+        words = "Calling register_hooks on a saved tensor whose hooks have already been set is forbidden."
+        require(self._node.saved[self._index].__class__ is not saving.Packed, AutogradError, words)
         saving.pack(self._node, (pack_hook, unpack_hook), self._index)
 
 
@@ -200,8 +198,8 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     Raises:
         AutogradError: it requires none.
     """
-    if not tensor.requires_grad:
-        raise AutogradError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    words = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+    require(tensor.requires_grad, AutogradError, words)
     return GradientEdge(tensor.grad_fn or shown(tensor), tensor.output_nr)
 
 
@@ -289,8 +287,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     Raises:
         ValueError: another mode.
     """
-    if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    require(mode in ("all", "any"), ValueError, "Expects mode to be one of ('all', 'any') but got {}", mode)
     tape.passes_are_asked = True
     edges, guard, key = [tape.owner_of(x._edge()) for x in tensors], lock(), object()
 

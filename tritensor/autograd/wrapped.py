@@ -23,8 +23,6 @@ class Wrapped(Gradient):
         self.backward, self.frees, self.reads = backward, backward.frees, backward.reads
 
     def __getattr__(self, name: str) -> Any:
-        if name == "backward":  # of one that is being copied
-            raise AttributeError(name)
         return getattr(self.backward, name)
 
     def name_of(self, node: Node) -> str:

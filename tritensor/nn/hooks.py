@@ -108,14 +108,12 @@ def _run_pre_hooks(
         changed = hook(module, args, kwargs) if named else hook(module, args)
         if changed is None:
             continue
-        if not named:
-            args = changed if isinstance(changed, tuple) else (changed,)
-        elif isinstance(changed, tuple) and len(changed) == 2:
+        if named:
+            text = "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {}."
+            require(isinstance(changed, tuple) and len(changed) == 2, RuntimeError, text, changed)
             args, kwargs = changed
         else:
-            raise RuntimeError(
-                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
-            )
+            args = changed if isinstance(changed, tuple) else (changed,)
     return args, kwargs
 
 
@@ -186,12 +184,9 @@ class GradientHooks:
     def _at_outputs(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         self.grad_outputs = _changed("Backward pre hook", self.pre_hooks, self.module, gradients)
         for hook in () if self.reached else self.hooks:
-            replaced = hook(self.module, (None,) * self.inputs, self.grad_outputs)
-            if replaced is not None and any(part is not None for part in _as_tuple(replaced)):
-                raise RuntimeError(
-                    "Backward hook for Modules where no input requires gradient should always return None or None "
-                    "for all gradients."
-                )
+            parts = _as_tuple(hook(self.module, (None,) * self.inputs, self.grad_outputs))
+            text = "Backward hook for Modules where no input requires gradient should always return None or None for "
+            require(not any(part is not None for part in parts), RuntimeError, text + "all gradients.")
         return self.grad_outputs
 
     def _at_inputs(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:

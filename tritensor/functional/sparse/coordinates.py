@@ -86,10 +86,9 @@ def values_at(x: Tensor, indices: Tensor) -> Tensor:
 
 def add_to(x: Tensor, other: Tensor, alpha: complex = 1) -> Tensor:
     """Add a sparse tensor, times `alpha`, to a dense one in place, in time that does not depend on the size of `x`."""
-    if x.shape != other.shape:
-        words = f"add: expected 'self' and 'other' to have same size, but self has size {list(x.shape)} while other has"
-        words = f"{words} size {list(other.shape)} (FYI: dense-sparse addition does not currently support broadcasting)"
-        raise ShapeError(words)
+    words = "add: expected 'self' and 'other' to have same size, but self has size {} while other has size {} (FYI: "
+    words += "dense-sparse addition does not currently support broadcasting)"
+    require(x.shape == other.shape, ShapeError, words, list(x.shape), list(other.shape))
     indices, values = parts(other, True)
     places = tuple(indices.unbind(0))
     return x.index_put_(places, (x[places] + (values if alpha == 1 else values * alpha)).to(x.dtype))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from operator import attrgetter
 from typing import Any
@@ -171,8 +171,8 @@ class BlockMask:
         """
         size, (rows, columns) = _pair(BLOCK_SIZE), (1, *kv_indices.shape)[-2:]
         blocks = (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices)
-        made = cls(seq_lengths or (rows * size[0], columns * size[1]), *blocks, BLOCK_SIZE=size)
-        made.mask_mod = mask_mod or noop_mask
+        lengths = seq_lengths or (rows * size[0], columns * size[1])
+        made = cls(lengths, *blocks, BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)
         if compute_q_blocks:
             turned = attrgetter("mT")
             made.q_num_blocks, made.q_indices = _changed(kv_num_blocks, kv_indices, turned)
@@ -201,10 +201,7 @@ class BlockMask:
 
     def to(self, device: object) -> BlockMask:
         """The mask with its tensors on a device."""
-        return BlockMask(**{name: x.to(device) if isinstance(x, Tensor) else x for name, x in self._fields()})
-
-    def _fields(self) -> list[tuple[str, Any]]:
-        return [(name, getattr(self, name)) for name in BlockMask.__dataclass_fields__]
+        return replace(self, **{name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)})
 
     def _blocks(self) -> list[Any]:
         return [self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices]
@@ -239,7 +236,8 @@ class BlockMask:
         return self._read[1]
 
     def __repr__(self) -> str:
-        lines = [f"    {name}={getattr(x, 'shape', x)},\n" for name, x in self._fields()[1:-1]]
+        shown = [(each.name, getattr(self, each.name)) for each in fields(self)[1:-1]]
+        lines = [f"    {name}={getattr(x, 'shape', x)},\n" for name, x in shown]
         lines += [f"    shape={self.shape},\n", f"    sparsity={self.sparsity():.2f}%,\n"]
         return f"BlockMask(\n{''.join(lines)}    mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}\n)"
 
