@@ -17,8 +17,8 @@ from functools import partial, wraps
 from typing import Any
 
 from ..ground import overriding
+from . import watched
 from .tape import Node, inside_package
-from .watched import watched
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 

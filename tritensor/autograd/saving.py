@@ -9,11 +9,11 @@ from operator import is_
 from typing import Any
 
 from ..errors import ArgumentError, AutogradError, require
+from . import watched
 from .gradients import _reattach
 from .levels import Crossing
 from .mode import no_grad
 from .tape import Node, Slot, record
-from .watched import watch, watched
 from .wrapped import Wrapped
 
 Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
@@ -44,11 +44,11 @@ class packed_by:
         if state.disabled is not None and self._pair is not None:
             raise AutogradError(state.disabled)
         state.pairs.append(self._pair)
-        watch(1)
+        watched.on.append(_made)
 
     def __exit__(self, *exception: object) -> None:
         state.pairs.pop()
-        watch(-1)
+        watched.on.remove(_made)
 
 
 paused = packed_by(None)
@@ -151,13 +151,7 @@ def pack(node: Node, hooks: Pair, only: int | None = None) -> None:
 
 
 def _made(node: Node) -> None:
-    """Pack what a new node saved, by this thread's innermost hooks."""
-    for each in on_nodes:
-        each(node)
+    """Pack what a new node saved, if it is not, by this thread's innermost hooks."""
     hooks = state.pairs[-1] if state.pairs else None
     if hooks is not None and node.saved:
         pack(node, hooks)
-
-
-on_nodes: list[Callable[[Node], None]] = []
-watched.made = _made

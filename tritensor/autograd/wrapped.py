@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from ..errors import ArgumentError, AutogradError, require
+from . import watched
 from .leaves import as_tensors
 from .tape import Gradient, Node, _fit
-from .watched import watched
 
 
 class Wrapped(Gradient):
