@@ -58,6 +58,8 @@ class SobolEngine:
     MAXBIT = 30
     MAXDIM = 21201
 
+    num_generated: int
+
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
         if not 1 <= dimension <= self.MAXDIM:
             text = f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]"

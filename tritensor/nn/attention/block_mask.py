@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from ...accelerator import current_accelerator
@@ -201,7 +201,8 @@ class BlockMask:
 
     def to(self, device: object) -> BlockMask:
         """The mask with its tensors on a device."""
-        return replace(self, **{name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)})
+        moved: dict[str, Any] = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)
 
     def _blocks(self) -> list[Any]:
         return [self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices]
@@ -222,9 +223,9 @@ class BlockMask:
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The upper left corner, for fewer queries and keys."""
         rows, columns = (-(-new // size) for new, size in zip((new_q_len, new_kv_len), self.BLOCK_SIZE))
-        counts, indices, *full = self._blocks()
-        blocks = [_changed(*pair, lambda x: x[..., :rows, :columns]) for pair in ((counts, indices), full)]
-        return self._of([*blocks[0], *blocks[1]], (new_q_len, new_kv_len), self.mask_mod)
+        given, corner = self._blocks(), itemgetter((..., slice(rows), slice(columns)))
+        blocks = [x for i in (0, 2) for x in _changed(given[i], given[i + 1], corner)]
+        return self._of(blocks, (new_q_len, new_kv_len), self.mask_mod)
 
     def on_host(self) -> list[Any]:
         """The blocks as arrays of (batch, heads, rows, ...); they are read again when a tensor was changed."""
