@@ -103,9 +103,8 @@ def by_default(
             return kind(*parts) if hasattr(result, "_fields") else kind(parts)
         return result.as_subclass(cls) if isinstance(result, tensor) and not isinstance(result, cls) else result
 
-    with Off():
-        result = func(*args, **(named or {}))
-        return result if func == tensor.grad.__get__ else converted(result)
+    result = unasked(func, kinds, args, named)
+    return result if func == tensor.grad.__get__ else converted(result)
 
 
 class Off:
@@ -175,10 +174,7 @@ def _exchange(function: FunctionType, name: str, func: object = None) -> None:
     def ask_first(args: Args, named: Named) -> Any:
         asked = [] if here.disabled or word in _DATA else overloaded((*args, *named.values()))
         if here.disabled == 2 or not (asked or here.modes):
-            if word not in _DATA:
-                return own(*args, **named)
-            with Off():
-                return own(*args, **named)
+            return unasked(own, (), args, named) if word in _DATA else own(*args, **named)
         if word not in _SYNTAX:
             return ask(func, name, asked, args, named)
         try:  # Python tries the other operand's method
@@ -243,8 +239,6 @@ def install() -> None:
     for kind in ("linalg", "fft"):
         module = __import__(f"{tensor.__module__}.{kind}", fromlist=["__all__"])
         found += [(kind, name, vars(module)[name]) for name in module.__all__]
+    found += [("member", *each, owner) for owner in tensor.__mro__[:-1] for each in vars(owner).items()]
     for each in found:
         _declared(*each)
-    for owner in tensor.__mro__[:-1]:
-        for name, value in [*vars(owner).items()]:
-            _declared("member", name, value, owner)
