@@ -58,6 +58,8 @@ class SobolEngine:
     MAXBIT = 30
     MAXDIM = 21201
 
+    num_generated: int
+
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
         if not 1 <= dimension <= self.MAXDIM:
             text = f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]"
@@ -84,7 +86,6 @@ class SobolEngine:
         degrees = np.array([int(each).bit_length() - 1 for each in polynomials[: self.dimension]])
         for degree in range(1, degrees.max() + 1):
             (rows,) = np.nonzero(degrees == degree)
-            rows = rows[rows > 0]
             found[rows, :degree] = first[rows, :degree]
             for place in range(degree, self.MAXBIT):
                 number = found[rows, place - degree]
@@ -97,14 +98,12 @@ class SobolEngine:
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: dtypes.dtype | None = None) -> Tensor:
         """The next `n` points, of shape (n, dimension), in `dtype` or the default one."""
         kind = dtypes.get_default_dtype() if dtype is None else dtype
-        points = np.empty((n, self.dimension), np.int64)
-        if n:
-            points[0] = self._point(self.num_generated)
-            steps = np.arange(self.num_generated + 1, self.num_generated + n)
-            lowest = np.frexp((steps & -steps).astype(np.float64))[1] - 1
-            points[1:] = self.sobolstate.numpy().T[lowest]
-            np.bitwise_xor.accumulate(points, axis=0, out=points)
-            self._moved(n)
+        steps = np.arange(self.num_generated, self.num_generated + n)
+        lowest = np.frexp((steps & -steps).astype(np.float64))[1] - 1  # of the ones; -1 of none
+        points = self.sobolstate.numpy().T[lowest]
+        points[:1] = self._point(self.num_generated)
+        np.bitwise_xor.accumulate(points, axis=0, out=points)
+        self.fast_forward(n)
         result = from_numpy(points).to(kind) * 2.0**-self.MAXBIT
         return result if out is None else out.resize_as_(result).copy_(result)
 
@@ -123,7 +122,8 @@ class SobolEngine:
 
     def fast_forward(self, n: int) -> SobolEngine:
         """Leave out the next `n` points, and return the engine."""
-        self._moved(n)
+        self.num_generated += n
+        self.quasi = from_numpy(self._point(max(self.num_generated - 1, 0)))
         return self
 
     def reset(self) -> SobolEngine:
@@ -135,10 +135,6 @@ class SobolEngine:
         """A point's digits: those at the ones of its Gray code."""
         places = [place for place in range(self.MAXBIT) if (number ^ number >> 1) >> place & 1]
         return np.bitwise_xor.reduce(self.sobolstate.numpy()[:, places], axis=1, initial=0) ^ self.shift.numpy()
-
-    def _moved(self, n: int) -> None:
-        self.num_generated += n
-        self.quasi = from_numpy(self._point(max(self.num_generated - 1, 0)))
 
     def __repr__(self) -> str:
         more = ", scramble=True" * self.scramble + (f", seed={self.seed}" if self.seed is not None else "")

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import tritensor as ours
-from tritensor.autograd import saving
-from tritensor.autograd.watched import watched
+from tritensor.autograd import saving, watched
 
 
 def library(name: str) -> Any:

@@ -15,7 +15,7 @@ import pytest
 
 import tritensor as ours
 from tritensor.autograd import profiler as core
-from tritensor.autograd.watched import watched
+from tritensor.autograd import watched
 
 
 def program(torch: Any, folder: Path) -> list[Any]:

@@ -9,11 +9,10 @@ from weakref import WeakKeyDictionary
 
 from ..errors import AutogradError, warn
 from ..types import dtypes
-from . import saving
+from . import watched
 from .leaves import as_tensors
 from .mode import no_grad
 from .tape import Node, inside_package
-from .watched import watch, watched
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"]
 __all__ += ["set_detect_anomaly"]
@@ -52,13 +51,11 @@ def _around(node: Node, run: Callable[[], Any]) -> Any:
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Turn anomaly detection on or off."""
     if mode and not _mode[0]:
-        saving.on_nodes.append(_made)
+        watched.on.append(_made)
         watched.around.append(_around)
-        watch(1)
     elif not mode and _mode[0]:
-        saving.on_nodes.remove(_made)
+        watched.on.remove(_made)
         watched.around.remove(_around)
-        watch(-1)
     _mode[:] = bool(mode), bool(check_nan)
 
 

@@ -13,10 +13,10 @@ from ..errors import AutogradError, UnsupportedError
 from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted
 from ..types import dtypes
+from . import watched
 from .mode import enable_grad, recording
 from .names import node_of
 from .tape import _FREED, Gradient, Node, Slot, inside_package, next_age, record
-from .watched import watched
 
 __all__ = ["OperatorGradient", "Underived", "Unmoved", "attach", "called", "constant_in", "no_derivative"]
 __all__ += ["is_written", "not_by", "underived", "unknown", "unmoved"]
@@ -271,7 +271,8 @@ def attach(
     result._needs = True
     result._node = node
     if watched.on:
-        watched.made(node)
+        for each in tuple(watched.on):
+            each(node)
 
 
 def no_derivative(name: str) -> UnsupportedError:

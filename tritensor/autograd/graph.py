@@ -12,13 +12,13 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from ..errors import AutogradError
+from ..errors import AutogradError, require
 from ..ground.locks import lock
 from . import saving, tape
 from .backward import Handle
 from .mode import recording
 from .tape import Slot
-from .wrapped import Hooked, Wrapped
+from .wrapped import Hooked
 
 __all__ = ["AccumulateGrad", "GradientEdge", "GraphNode", "Node", "disable_saved_tensors_hooks", "get_gradient_edge"]
 __all__ += ["increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks", "shown"]
@@ -83,10 +83,7 @@ class GraphNode:
         `autograd.Function` the attributes of its context."""
         node = self._node
         if node.__class__ is tape.Node and name.startswith(("_saved_", "_raw_saved_")):
-            gradient, names = node.backward, name.partition("saved_")[2]
-            while isinstance(gradient, Wrapped):
-                gradient = gradient.backward
-            labels = getattr(gradient, "labels", ())
+            names, labels = name.partition("saved_")[2], getattr(node.backward, "labels", ())
             for label in _LABELS.get(names, (names,)):
                 if label in labels:
                     saved = SavedTensor(node, labels.index(label))
@@ -128,10 +125,8 @@ class SavedTensor:
             AutogradError: it was freed, or has hooks.
         """
         self._node.check_saved()
-        if self._node.saved[self._index].__class__ is saving.Packed:
-            raise AutogradError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set is forbidden."
-            )
+        words = "Calling register_hooks on a saved tensor whose hooks have already been set is forbidden."
+        require(self._node.saved[self._index].__class__ is not saving.Packed, AutogradError, words)
         saving.pack(self._node, (pack_hook, unpack_hook), self._index)
 
 
@@ -203,8 +198,8 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     Raises:
         AutogradError: it requires none.
     """
-    if not tensor.requires_grad:
-        raise AutogradError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    words = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+    require(tensor.requires_grad, AutogradError, words)
     return GradientEdge(tensor.grad_fn or shown(tensor), tensor.output_nr)
 
 
@@ -214,7 +209,7 @@ def increment_version(tensor: Any) -> None:
         each._count_change()
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(saving.packed_by):
     """In a block, let what is saved for the backward pass be packed by one function and unpacked by another.
 
     `pack_hook(tensor)` is called with each tensor that an operator or `ctx.save_for_backward` saves, and what it
@@ -235,13 +230,8 @@ class saved_tensors_hooks:
     """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        super().__init__((pack_hook, unpack_hook))
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
-
-    def __enter__(self) -> None:
-        saving.push((self.pack_hook, self.unpack_hook))
-
-    def __exit__(self, *exception: object) -> None:
-        saving.pop()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -297,8 +287,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     Raises:
         ValueError: another mode.
     """
-    if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    require(mode in ("all", "any"), ValueError, "Expects mode to be one of ('all', 'any') but got {}", mode)
     tape.passes_are_asked = True
     edges, guard, key = [tape.owner_of(x._edge()) for x in tensors], lock(), object()
 
@@ -321,11 +310,9 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
 def _reached(running: dict[Any, Any], owners: Sequence[Any]) -> int:
     """The number of nodes and leaves among these whose gradients a backward pass computes."""
-    roots, wanted, targets = running["roots"], running["wanted"], running["targets"]
-    nodes = tape.below(roots)
-    reached = {tape.owner_of(edge) for edge, _ in roots} | nodes
-    for node in nodes if wanted is None else wanted:
-        reached.update(map(tape.owner_of, node.next))
+    roots, wanted = running["roots"], running["wanted"]
+    edges = [edge for node in (tape.below(roots) if wanted is None else wanted) for edge in node.next]
+    reached = {tape.owner_of(edge) for edge in [*edges, *[edge for edge, _ in roots]]}
     if wanted is not None:
-        reached &= wanted | {tape.owner_of(edge) for edge in targets}
+        reached &= {*wanted, *map(tape.owner_of, running["targets"])}
     return sum(owner in reached for owner in owners)

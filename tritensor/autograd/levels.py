@@ -23,13 +23,16 @@ from .tape import Gradient, Node, record, views_on
 Tensor = Any
 
 
-class _Crossing(Gradient):
+class Crossing(Gradient):
+    """Sends a gradient along a way to each source."""
+
     __slots__ = ("name", "ways")
 
     def __init__(self, name: str, ways: Sequence[Callable[[Any], Any]]) -> None:
         self.name, self.ways = name, ways
 
     def run(self, node: Node, gradient: Any) -> list[Any]:
+        """The gradients of the sources."""
         return [way(gradient) for way in self.ways]
 
 
@@ -38,7 +41,7 @@ def crossed(data: Any, *ways: tuple[Tensor, Callable[[Tensor], Any]], name: str 
     result = leaves.wrap(data)
     ways = tuple([each for each in ways if each[0]._needs]) if recording.enabled else ()
     if ways and result.dtype.category >= dtypes.FLOATING:
-        result._node = record(_Crossing(name, [way for _, way in ways]), tuple([x._edge() for x, _ in ways]))
+        result._node = record(Crossing(name, [way for _, way in ways]), tuple([x._edge() for x, _ in ways]))
         result._needs = True
     return result
 

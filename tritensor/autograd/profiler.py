@@ -19,8 +19,8 @@ from operator import attrgetter
 from typing import Any, Self
 
 from ..ground import overriding
+from . import watched
 from .tape import Node, inside_package
-from .watched import watched
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 

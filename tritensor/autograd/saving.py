@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
+from operator import is_
 from typing import Any
 
-from ..errors import ArgumentError, AutogradError
-from .gradients import OperatorGradient, _reattach
+from ..errors import ArgumentError, AutogradError, require
+from . import watched
+from .gradients import _reattach
+from .levels import Crossing
 from .mode import no_grad
-from .tape import Gradient, Node, Slot, record
-from .watched import watch, watched
+from .tape import Node, Slot, record
 from .wrapped import Wrapped
 
 Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
@@ -28,32 +30,28 @@ class _State(threading.local):
 state = _State()
 
 
-def push(pair: Pair | None) -> None:
-    """Let this thread's nodes pack what they save from now on; None lets them save it as it is.
+class packed_by:
+    """A block in which this thread's nodes pack what they save by a pair of hooks; None lets them save it as it is.
 
     Raises:
-        AutogradError: hooks are disabled.
+        AutogradError: at its start, hooks are disabled.
     """
-    if state.disabled is not None and pair is not None:
-        raise AutogradError(state.disabled)
-    state.pairs.append(pair)
-    watch(1)
+
+    def __init__(self, pair: Pair | None) -> None:
+        self._pair = pair
+
+    def __enter__(self) -> None:
+        if state.disabled is not None and self._pair is not None:
+            raise AutogradError(state.disabled)
+        state.pairs.append(self._pair)
+        watched.on.append(_made)
+
+    def __exit__(self, *exception: object) -> None:
+        state.pairs.pop()
+        watched.on.remove(_made)
 
 
-def pop() -> None:
-    """End what the last `push` began."""
-    state.pairs.pop()
-    watch(-1)
-
-
-@contextmanager
-def paused() -> Iterator[None]:
-    """In a block, let nodes save what they save as it is."""
-    push(None)
-    try:
-        yield
-    finally:
-        pop()
+paused = packed_by(None)
 
 
 class Packed:
@@ -82,30 +80,18 @@ class Packed:
     def of(self, node: Node) -> Any:
         """The tensor again, with its history."""
         found = self.unpack(self.data)
-        if not hasattr(found, "_needs"):
-            kind = type(found).__name__
-            raise ArgumentError(
-                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {kind}"
-            )
+        text = "Output of saved tensor unpack_hook expected to be a Tensor but got result of type {}"
+        require(hasattr(found, "_needs"), ArgumentError, text, type(found).__name__)
         edge = self.edge
-        if edge is None:
+        if edge is None or edge is found:
             return found
         if edge.__class__ is int:
             edge = node if node.outputs == 1 else Slot(node, edge)
-        elif edge.__class__ is not Node and edge.__class__ is not Slot:
-            if edge is found:
-                return found
-            edge = record(_Straight(), (edge,))  # a leaf, of which another tensor has the history
+        elif edge.__class__ not in (Node, Slot):  # a leaf, of which another tensor has the history
+            edge = record(Crossing("AliasBackward0", [lambda gradient: gradient]), (edge,))
         made = found._without_node()
         made._node, made._needs = edge, True
         return made
-
-
-class _Straight(Gradient):
-    name = "AliasBackward0"
-
-    def run(self, node: Node, gradient: object) -> tuple[Any, ...]:
-        return (gradient,)
 
 
 class _Unpacking(Wrapped):
@@ -114,32 +100,33 @@ class _Unpacking(Wrapped):
     def run(self, node: Node, gradient: object) -> Any:
         """Unpack them, and compute the node's own gradient."""
         before = node.saved, node.versions
-        node.saved, node.versions = _unpacked(node.saved, node), None
+        node.saved, node.versions = _each(node.saved, lambda x: x.of(node) if x.__class__ is Packed else x), None
         try:
             return self.backward.run(node, gradient)
         finally:
             node.saved, node.versions = before
 
 
-def _unpacked(saved: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
-    return tuple(
-        [x.of(node) if x.__class__ is Packed else _unpacked(x, node) if x.__class__ is tuple else x for x in saved]
-    )
+def _each(saved: Any, change: Callable[[Any], Any]) -> Any:
+    """What `change` makes of a saved value, or of all in a tuple, which is itself if they are."""
+    if saved.__class__ is not tuple:
+        return change(saved)
+    parts = tuple([_each(each, change) for each in saved])
+    return saved if all(map(is_, saved, parts)) else parts
 
 
-def _packed(value: Any, node: Node, source: tuple[str, Any], hooks: Pair) -> Any:
-    """A value that a node saved, packed if it is a tensor."""
-    if value.__class__ is tuple:
-        parts = tuple([_packed(each, node, ("input", None), hooks) for each in value])
-        return value if all(x is y for x, y in zip(value, parts)) else parts  # a shape is as it was
-    if source[0] == "output":
-        value = _reattach(value, node, source[1])
-        return Packed(value, source[1] if value._needs else None, hooks)
-    if hasattr(value, "of") and hasattr(value, "index"):  # an output that a function of the user's keeps
-        return Packed(value.of(node), value.index, hooks)
-    if hasattr(value, "_needs"):
-        return Packed(value, value._edge() if value._needs else None, hooks)
-    return value
+def _packed(value: Any, node: Node, index: int | None, hooks: Pair) -> Any:
+    """A value that a node saved, packed if it is a tensor; `index` is that of an output."""
+    edge = index
+    if index is not None:
+        value = _reattach(value, node, index)
+    elif hasattr(value, "of") and hasattr(value, "index"):  # an output that a function of the user's keeps
+        value, edge = value.of(node), value.index
+    elif hasattr(value, "_needs"):
+        edge = value._edge()
+    else:
+        return value
+    return Packed(value, edge if value._needs else None, hooks)
 
 
 _NAMES = {"x": "self", "y": "other", "out": "result"}  # PyTorch's, in whose order values are packed
@@ -147,35 +134,24 @@ _NAMES = {"x": "self", "y": "other", "out": "result"}  # PyTorch's, in whose ord
 
 def pack(node: Node, hooks: Pair, only: int | None = None) -> None:
     """Replace what a node saved, or one value of it, by what hooks pack it as."""
-    gradient = node.backward
-    while isinstance(gradient, Wrapped):
-        gradient = gradient.backward
-    saved, order = list(node.saved), list(range(len(node.saved)))
-    versions, sources = list(node.versions or (None,) * len(saved)), [("input", None)] * len(saved)
-    if isinstance(gradient, OperatorGradient):
-        sources = list(gradient.capture)
-        order.sort(key=lambda i: _NAMES.get(gradient.labels[i], str(gradient.labels[i])))
+    saved, order = list(node.saved), [*range(len(node.saved))] if only is None else [only]
+    versions, outputs = list(node.versions or (None,) * len(saved)), [None] * len(saved)
+    if hasattr(node.backward, "capture"):
+        outputs = [key if kind == "output" else None for kind, key in node.backward.capture]
+        labels = [_NAMES.get(label, str(label)) for label in node.backward.labels]
+        order.sort(key=labels.__getitem__)
     for i in order:
-        if only not in (None, i):
-            continue
-        value = _packed(saved[i], node, sources[i], hooks)
+        value = _each(saved[i], partial(_packed, node=node, index=outputs[i], hooks=hooks))
         if value is not saved[i]:
             saved[i], versions[i] = value, None
-    if all(x is y for x, y in zip(saved, node.saved)):
-        return
-    node.saved, node.versions = tuple(saved), tuple(versions)
-    if node.backward.reads and not isinstance(node.backward, _Unpacking):
-        node.backward = _Unpacking(node.backward)
+    if not all(map(is_, saved, node.saved)):
+        node.saved, node.versions = tuple(saved), tuple(versions)
+        if node.backward.reads and not isinstance(node.backward, _Unpacking):
+            node.backward = _Unpacking(node.backward)
 
 
 def _made(node: Node) -> None:
-    """Pack what a new node saved, by this thread's innermost hooks."""
-    for each in on_nodes:
-        each(node)
+    """Pack what a new node saved, if it is not, by this thread's innermost hooks."""
     hooks = state.pairs[-1] if state.pairs else None
     if hooks is not None and node.saved:
         pack(node, hooks)
-
-
-on_nodes: list[Callable[[Node], None]] = []
-watched.made = _made

@@ -25,10 +25,10 @@ from numpy import dtype, ndarray
 
 from ..errors import AutogradError
 from ..types import dtypes
+from . import watched
 from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
 from .mode import PASS_MODES, PassMode, recording
 from .precision import casts, state, without_casts
-from .watched import watched
 
 next_age = count(1).__next__
 
@@ -168,7 +168,8 @@ def record(
     node.hooks = None
     node.mark(sys._getframe(1))
     if watched.on:
-        watched.made(node)
+        for each in tuple(watched.on):
+            each(node)
     return node
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..errors import ArgumentError, AutogradError
+from ..errors import ArgumentError, AutogradError, require
+from . import watched
 from .leaves import as_tensors
 from .tape import Gradient, Node, _fit
-from .watched import watched
 
 
 class Wrapped(Gradient):
@@ -23,8 +23,6 @@ class Wrapped(Gradient):
         self.backward, self.frees, self.reads = backward, backward.frees, backward.reads
 
     def __getattr__(self, name: str) -> Any:
-        if name == "backward":  # of one that is being copied
-            raise AttributeError(name)
         return getattr(self.backward, name)
 
     def name_of(self, node: Node) -> str:
@@ -61,29 +59,25 @@ class Hooked(Wrapped):
 
     def run(self, node: Node, gradient: Any) -> Any:
         """The gradients of the inputs, as the hooks leave them."""
-        given = tuple(gradient) if node.outputs > 1 else (gradient,)
-        for hook in tuple(self.before):
-            given = _replaced(hook, given)
+        given = _through(self.before, tuple(gradient) if node.outputs > 1 else (gradient,))
         parts = self.backward.run(node, list(given) if node.outputs > 1 else given[0])
         forms = node.reduce or (None,) * len(parts)
         found = tuple([x if x is None else as_tensors(_fit(x, *f) if f else x) for x, f in zip(parts, forms)])
-        for hook in tuple(self.after):
-            found = _replaced(hook, found, given)
-        return found
+        return _through(self.after, found, given)
 
 
-def _replaced(hook: Callable[..., Any], values: tuple[Any, ...], *more: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a hook returns, or the values where that is None.
+def _through(hooks: list[Callable[..., Any]], values: tuple[Any, ...], *more: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values, as hooks leave them.
 
     Raises:
-        ArgumentError: it returned no tuple. AutogradError: it returned another number of values.
+        ArgumentError: one returned no tuple. AutogradError: one returned another number of values.
     """
-    changed, name = hook(values, *more), getattr(hook, "__name__", type(hook).__name__)
-    if changed is None:
-        return values
-    if not isinstance(changed, tuple):
-        raise ArgumentError(f"expected tuple, but hook returned '{type(changed).__name__}'")
-    if len(changed) != len(values):
-        count = f"(got {len(changed)}, but expected {len(values)})"
-        raise AutogradError(f"hook '{name}' has returned an incorrect number of values {count}")
-    return changed
+    for hook in tuple(hooks):
+        changed, expected = hook(values, *more), len(values)
+        if changed is not None:
+            kind, name = type(changed).__name__, getattr(hook, "__name__", type(hook).__name__)
+            require(isinstance(changed, tuple), ArgumentError, "expected tuple, but hook returned '{}'", kind)
+            words = "hook '{}' has returned an incorrect number of values (got {}, but expected {})"
+            require(len(changed) == expected, AutogradError, words, name, len(changed), expected)
+            values = changed
+    return values

@@ -79,15 +79,11 @@ def overloaded(values: Iterable[object]) -> list[Any]:
     """The values to ask, of each class one: in their order, but of a class before those of classes it inherits from."""
     found: list[Any] = []
     for value in values:
-        kind = type(value)
+        kind: Any = type(value)
         if kind in _exempt:
             continue
-        if kind is list or kind is tuple:
-            items = cast("list[object]", value)
-            inner: Iterable[Any] = () if _exempt.issuperset(map(type, items)) else overloaded(items)
-        else:
-            inner = (value,) if getattr(kind, "__torch_function__", unasked) is not unasked else ()
-        for each in inner:
+        asks = getattr(kind, "__torch_function__", unasked) is not unasked
+        for each in overloaded(cast("list[object]", value)) if kind in (list, tuple) else (value,) * asks:
             if all(type(one) is not type(each) for one in found):
                 places = [place for place, one in enumerate(found) if isinstance(each, type(one))]
                 found.insert(places[0] if places else len(found), each)
@@ -107,9 +103,8 @@ def by_default(
             return kind(*parts) if hasattr(result, "_fields") else kind(parts)
         return result.as_subclass(cls) if isinstance(result, tensor) and not isinstance(result, cls) else result
 
-    with Off():
-        result = func(*args, **(named or {}))
-        return result if func == tensor.grad.__get__ else converted(result)
+    result = unasked(func, kinds, args, named)
+    return result if func == tensor.grad.__get__ else converted(result)
 
 
 class Off:
@@ -179,10 +174,7 @@ def _exchange(function: FunctionType, name: str, func: object = None) -> None:
     def ask_first(args: Args, named: Named) -> Any:
         asked = [] if here.disabled or word in _DATA else overloaded((*args, *named.values()))
         if here.disabled == 2 or not (asked or here.modes):
-            if word not in _DATA:
-                return own(*args, **named)
-            with Off():
-                return own(*args, **named)
+            return unasked(own, (), args, named) if word in _DATA else own(*args, **named)
         if word not in _SYNTAX:
             return ask(func, name, asked, args, named)
         try:  # Python tries the other operand's method
@@ -247,8 +239,6 @@ def install() -> None:
     for kind in ("linalg", "fft"):
         module = __import__(f"{tensor.__module__}.{kind}", fromlist=["__all__"])
         found += [(kind, name, vars(module)[name]) for name in module.__all__]
+    found += [("member", *each, owner) for owner in tensor.__mro__[:-1] for each in vars(owner).items()]
     for each in found:
         _declared(*each)
-    for owner in tensor.__mro__[:-1]:
-        for name, value in [*vars(owner).items()]:
-            _declared("member", name, value, owner)

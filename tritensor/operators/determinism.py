@@ -52,9 +52,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         ArgumentError: something other than a bool.
     """
     for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
-        if not isinstance(value, bool):
-            text = f"_set_deterministic_algorithms(): argument {name} must be bool, not {type(value).__name__}"
-            raise ArgumentError(text)
+        text = "_set_deterministic_algorithms(): argument {} must be bool, not {}"
+        require(isinstance(value, bool), ArgumentError, text, name, type(value).__name__)
     determinism.set(2 - warn_only if mode else 0, determinism.fill)
 
 

@@ -114,7 +114,7 @@ class _Frame:
     def _repeat(self) -> None:
         self.arguments.check_saved()
         since = next_age()
-        with _drawing_again(self.states), precision.within(self.casts), self.context, enable_grad(), saving.paused():
+        with _drawing_again(self.states), precision.within(self.casts), self.context, enable_grad(), saving.paused:
             held = self.packed
             args = [held[i].of(self.arguments) if i in held else each for i, each in enumerate(self.args)]
             nodes = _recorded(self.call(*args, **self.kwargs), since)
@@ -251,7 +251,7 @@ def checkpoint(
     if not recording.enabled:
         return function(*args, **kwargs)
     frame, done = _Frame(function, args, kwargs, preserve_rng_state, second), False
-    with first, saving.paused():
+    with first, saving.paused:
         found, done = function(*args, **kwargs), True
     if not done:
         raise RuntimeError(

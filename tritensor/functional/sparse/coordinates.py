@@ -21,6 +21,7 @@ from ...types import Dtype, dtypes
 from ..indexing.bins import searchsorted
 from ..indexing.search import unique
 from ..views.joining import stack
+from ..views.rearranging import unravel_index
 
 
 def is_sparse(x: object) -> bool:
@@ -56,12 +57,8 @@ def coalesced(data: Sparse) -> Sparse:
         keys, inverse = unique(_keys(wrap(data.indices), sizes), return_inverse=True)
         values = values.to(dtypes.uint8) if data.dtype.kind == "b" else values
         total = values.new_zeros((len(keys), *values.shape[1:])).index_add_(0, inverse, values)
-        rows: list[Tensor] = []
-        for size in reversed(sizes[1:]):
-            rows.insert(0, keys % size)
-            keys = keys // size
         total = total.to(dtypes.of(data.dtype))
-        return Sparse(stack([keys, *rows])._data, total._data, data.shape, True)
+        return Sparse(stack(unravel_index(keys, sizes))._data, total._data, data.shape, True)
 
 
 def _keys(indices: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -89,10 +86,9 @@ def values_at(x: Tensor, indices: Tensor) -> Tensor:
 
 def add_to(x: Tensor, other: Tensor, alpha: complex = 1) -> Tensor:
     """Add a sparse tensor, times `alpha`, to a dense one in place, in time that does not depend on the size of `x`."""
-    if x.shape != other.shape:
-        words = f"add: expected 'self' and 'other' to have same size, but self has size {list(x.shape)} while other has"
-        words = f"{words} size {list(other.shape)} (FYI: dense-sparse addition does not currently support broadcasting)"
-        raise ShapeError(words)
+    words = "add: expected 'self' and 'other' to have same size, but self has size {} while other has size {} (FYI: "
+    words += "dense-sparse addition does not currently support broadcasting)"
+    require(x.shape == other.shape, ShapeError, words, list(x.shape), list(other.shape))
     indices, values = parts(other, True)
     places = tuple(indices.unbind(0))
     return x.index_put_(places, (x[places] + (values if alpha == 1 else values * alpha)).to(x.dtype))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import DtypeError, ShapeError, require
-from ...ground.public import public
+from ...ground.public import Declared, public
 from ...kernels.bounds import operator as running
 from ...memory.sparse import Array, Sparse
 from ...operators import Operator, registry
@@ -21,7 +21,7 @@ from .coordinates import add_to, is_sparse, made, parts, values_at
 
 Inputs = tuple[Any, ...]
 Metadata = dict[str, Any]
-Rule = Callable[[Operator, Inputs, Metadata], Tensor]
+Rule = Callable[[Operator, Inputs, Metadata], Tensor | None]  # None where it does not hold
 _RULES: dict[str, Rule] = {}  # by the operator's name
 
 
@@ -90,33 +90,31 @@ def apply(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
     Raises:
         UnsupportedError: it has no rule, in PyTorch's words.
     """
-    rule = _RULES.get(operator.name) or (_of_values if operator.family == "elementwise" else _refused)
-    return rule(operator, inputs, metadata)
+    rule = _RULES.get(operator.name) or (_of_values if operator.family == "elementwise" else None)
+    found = None if rule is None else rule(operator, inputs, metadata)
+    if found is None:
+        name = running()
+        raise next(x._data for x in inputs if is_sparse(x)).refusal(operator.name if name == "indexing" else name)
+    return found
 
 
-def _of(*names: str) -> Callable[[Rule], Rule]:
+def _of(*names: str) -> Callable[[Declared], Declared]:
     """A decorator of the rule for operators of these names."""
 
-    def declare(rule: Rule) -> Rule:
+    def declare(rule: Declared) -> Declared:
         _RULES.update(dict.fromkeys(names, rule))
         return rule
 
     return declare
 
 
-def _refused(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
-    name = running()
-    raise next(x._data for x in inputs if is_sparse(x)).refusal(operator.name if name == "indexing" else name)
-
-
-def _of_values(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
+def _of_values(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor | None:
     """An operator that leaves zero as it is, of the values of a sparse tensor, of each element one, and of numbers."""
     x, *others = inputs
     if not is_sparse(x) or any(isinstance(other, Tensor) and other.ndim for other in others):
-        return _refused(operator, inputs, metadata)
-    if bool(operator(tensor(0, dtype=x.dtype), *others, **metadata) != 0):
-        return _refused(operator, inputs, metadata)
-    return _linear(operator, (x.coalesce(), *others), metadata)
+        return None
+    moves = bool(operator(tensor(0, dtype=x.dtype), *others, **metadata) != 0)
+    return None if moves else _linear(operator, (x.coalesce(), *others), metadata)
 
 
 @_of("copy", "neg")
@@ -141,11 +139,11 @@ def _times(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
 
 
 @_of("div")
-def _divided(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
+def _divided(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor | None:
     y = inputs[1]
     words = "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {} for divisor)"
     require(not isinstance(y, Tensor) or not y.ndim, DtypeError, words, list(getattr(y, "shape", ())))
-    return _linear(operator, inputs, metadata) if is_sparse(inputs[0]) else _refused(operator, inputs, metadata)
+    return _linear(operator, inputs, metadata) if is_sparse(inputs[0]) else None
 
 
 @_of("add", "sub", "add_scaled")
@@ -170,12 +168,12 @@ def _plus(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
 
 
 @_of("sum")
-def _sum(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
+def _sum(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor | None:
     """The sum of all values, or along dimensions; dense where no sparse dimension is left."""
     (x,), sparse = inputs, inputs[0]._data.dims
     dims = layout.normalize_dims(metadata["dim"], x.ndim)
     if metadata["keepdim"]:
-        return _refused(operator, inputs, metadata)
+        return None
     kept = [dim for dim in range(sparse) if dim not in dims]
     along = tuple([dim - sparse + 1 for dim in dims if dim >= sparse]) + ((0,) if not kept else ())
     indices, values = parts(x)
@@ -185,10 +183,9 @@ def _sum(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
 
 
 @_of("norm")
-def _norm(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor:
-    if metadata["dim"] is not None or metadata["keepdim"]:
-        return _refused(operator, inputs, metadata)
-    return operator(parts(inputs[0], True)[1], **metadata)
+def _norm(operator: Operator, inputs: Inputs, metadata: Metadata) -> Tensor | None:
+    along = metadata["dim"] is not None or metadata["keepdim"]
+    return None if along else operator(parts(inputs[0], True)[1], **metadata)
 
 
 @_of("matmul")

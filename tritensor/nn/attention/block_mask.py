@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import product
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from ...accelerator import current_accelerator
@@ -111,6 +112,11 @@ def _to_ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
     return dense.sum(-1).to(int32), dense.argsort(dim=-1, descending=True, stable=True).to(int32)
 
 
+def _changed(counts: Tensor | None, indices: Tensor | None, change: Callable[[Tensor], Tensor]) -> tuple[Any, Any]:
+    """Counts and indices of the blocks that `change` makes of those of a mask; None of none."""
+    return (None, None) if counts is None or indices is None else _to_ordered(change(_to_dense(counts, indices)))
+
+
 @dataclass(eq=False, repr=False)
 class BlockMask:
     """The blocks of scores that attention computes: for each row of blocks, how many and in which columns.
@@ -165,13 +171,12 @@ class BlockMask:
         """
         size, (rows, columns) = _pair(BLOCK_SIZE), (1, *kv_indices.shape)[-2:]
         blocks = (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices)
-        made = cls(seq_lengths or (rows * size[0], columns * size[1]), *blocks, BLOCK_SIZE=size)
-        made.mask_mod = mask_mod or noop_mask
+        lengths = seq_lengths or (rows * size[0], columns * size[1])
+        made = cls(lengths, *blocks, BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)
         if compute_q_blocks:
-            made.q_num_blocks, made.q_indices = _to_ordered(_to_dense(kv_num_blocks, kv_indices).mT)
-            if full_kv_num_blocks is not None and full_kv_indices is not None:
-                full = _to_ordered(_to_dense(full_kv_num_blocks, full_kv_indices).mT)
-                made.full_q_num_blocks, made.full_q_indices = full
+            turned = attrgetter("mT")
+            made.q_num_blocks, made.q_indices = _changed(kv_num_blocks, kv_indices, turned)
+            made.full_q_num_blocks, made.full_q_indices = _changed(full_kv_num_blocks, full_kv_indices, turned)
         return made
 
     @property
@@ -196,11 +201,8 @@ class BlockMask:
 
     def to(self, device: object) -> BlockMask:
         """The mask with its tensors on a device."""
-        found: list[Any] = [x.to(device) if isinstance(x, Tensor) else x for _, x in self._fields()]
-        return BlockMask(*found)
-
-    def _fields(self) -> list[tuple[str, Any]]:
-        return [(name, getattr(self, name)) for name in BlockMask.__dataclass_fields__]
+        moved: dict[str, Any] = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)
 
     def _blocks(self) -> list[Any]:
         return [self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices]
@@ -221,26 +223,22 @@ class BlockMask:
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The upper left corner, for fewer queries and keys."""
         rows, columns = (-(-new // size) for new, size in zip((new_q_len, new_kv_len), self.BLOCK_SIZE))
-        given = self._blocks()
-        blocks: list[Any] = []
-        for counts, indices in (given[:2], given[2:]):
-            if counts is not None:
-                blocks += _to_ordered(_to_dense(counts, indices)[..., :rows, :columns])
-            else:
-                blocks += None, None
+        given, corner = self._blocks(), itemgetter((..., slice(rows), slice(columns)))
+        blocks = [x for i in (0, 2) for x in _changed(given[i], given[i + 1], corner)]
         return self._of(blocks, (new_q_len, new_kv_len), self.mask_mod)
 
     def on_host(self) -> list[Any]:
         """The blocks as arrays of (batch, heads, rows, ...); they are read again when a tensor was changed."""
-        key = [None if x is None else (id(x), x._version) for x in self._blocks()]
+        blocks = [x for x in self._blocks() if x is not None]
+        key = [(id(x), x._version) for x in blocks]
         if key != self._read[0]:
-            found = [x if x is None else x.cpu().numpy() for x in self._blocks()]
-            shaped = [x if x is None else x.reshape((1,) * (3 + p % 2 - x.ndim) + x.shape) for p, x in enumerate(found)]
-            self._read = (key, shaped)
-        return list(self._read[1])
+            found = [x[(None,) * (3 + p % 2 - x.ndim)].cpu().numpy() for p, x in enumerate(blocks)]
+            self._read = key, found if len(found) == 4 else [*found, found[0] * 0, found[1]]
+        return self._read[1]
 
     def __repr__(self) -> str:
-        lines = [f"    {name}={getattr(x, 'shape', x)},\n" for name, x in self._fields()[1:-1]]
+        shown = [(each.name, getattr(self, each.name)) for each in fields(self)[1:-1]]
+        lines = [f"    {name}={getattr(x, 'shape', x)},\n" for name, x in shown]
         lines += [f"    shape={self.shape},\n", f"    sparsity={self.sparsity():.2f}%,\n"]
         return f"BlockMask(\n{''.join(lines)}    mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}\n)"
 

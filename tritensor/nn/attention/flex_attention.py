@@ -161,19 +161,16 @@ class _Rows:
         self.batch, self.head, self.row = (each.reshape(-1) for each in np.indices(shape))
         share, columns = q.shape[1] // k.shape[1], -(-k.shape[2] // size[1])
         self.first = (self.batch * k.shape[1] + self.head // share) * columns  # block of keys
-        spread = [x if x is None else np.broadcast_to(x, (*shape, *x.shape[3:])) for x in blocks]
-        self.blocks: list[Any] = [x if x is None else x.reshape(len(self.row), *x.shape[3:]) for x in spread]
+        spread = [np.broadcast_to(x, (*shape, *x.shape[3:])) for x in blocks]
+        self.blocks = [x.reshape(len(self.row), *x.shape[3:]) for x in spread]
 
     def alike(self, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
         """Rows that keep equally many blocks, their columns, and how many of these `mask_mod` is asked about."""
         counts, indices, full, full_indices = self.blocks
-        pairs = np.stack([counts, counts * 0 if full is None else full])
-        pairs, place = np.unique(pairs, axis=1, return_inverse=True)
+        pairs, place = np.unique(np.stack([counts, full]), axis=1, return_inverse=True)
         for number, (some, whole) in enumerate(pairs.T.tolist()):
             rows = np.flatnonzero(place.reshape(-1) == number)
-            columns = indices[rows, :some]
-            if whole:
-                columns = np.concatenate([columns, full_indices[rows, :whole]], 1)
+            columns = np.concatenate([indices[rows, :some], full_indices[rows, :whole]], 1)
             step = min(max(most // (max(some + whole, 1) * math.prod(self.size)), 1), len(rows))
             for first in range(0, len(rows), step):
                 yield rows[first : first + step], columns[first : first + step], some
@@ -202,13 +199,12 @@ class _Rows:
     def are_causal(self) -> bool:
         """True if each query keeps the keys up to its own."""
         counts, indices, full, full_indices = self.blocks
-        if self.size[0] != self.size[1] or self.limits[0] != self.limits[1] or full is None:
+        if self.size[0] != self.size[1] or self.limits[0] != self.limits[1]:
             return False
         columns, row = np.arange(full_indices.shape[1]), self.row[:, None]
         before = np.sort(np.where(columns < full[:, None], full_indices, len(columns)))
-        if (counts != 1).any() or (indices[:, :1] != row).any():
-            return False
-        if (before != np.where(columns < row, columns, len(columns))).any():
+        lower = np.where(columns < row, columns, len(columns))
+        if (counts != 1).any() or (indices[:, :1] != row).any() or (before != lower).any():
             return False
         rows = np.arange(len(row))
         given = self.indices(rows, row)
@@ -261,12 +257,8 @@ def _computed(
             scores = evaluated(score_mod, "nqk", (scores, "nqk"), *indices)
         parts.append(_weighted(scores if kept is None else where(kept, scores, -math.inf), values, q.dtype, wanted))
     back = as_tensor(np.argsort(np.concatenate(order)), device=q.device)
-    found: list[Any] = [None] * 3
-    for place, each in enumerate(zip(*parts)):
-        if (True, *wanted)[place]:
-            joined = cat(each)[back]
-            found[place] = joined.reshape(*lead, -1, *joined.shape[2:])[:, :, :queries]
-    return found
+    found = [cat(each)[back] if asked else None for each, asked in zip(zip(*parts), (True, *wanted))]
+    return [x if x is None else x.reshape(*lead, -1, *x.shape[2:])[:, :, :queries] for x in found]
 
 
 def _weighted(scores: Tensor, values: Tensor, kind: object, wanted: AuxRequest) -> tuple[Tensor, Tensor, Tensor]:
