@@ -312,7 +312,7 @@ def _visit(
         newest = None
         gradient = pending.pop(node)
         backward = watched.observed(node.backward) if observed else node.backward
-        if node.hooks is not None and (wanted is None or node in wanted or node in map(owner_of, targets or ())):
+        if node.hooks is not None and _takes_part(node, wanted, targets):
             recording.enabled = create_graph
             gradient = _run_hooks(node, as_tensors(gradient))
             recording.enabled = mode
@@ -368,6 +368,11 @@ def _visit(
 
 
 PassMode.propagate = propagate.__code__
+
+
+def _takes_part(node: Node, wanted: set[Node] | None, targets: dict[Any, int] | None) -> bool:
+    """True if a pass for some targets needs the node, or its gradient is asked for: its hooks run only then."""
+    return wanted is None or node in wanted or node in map(owner_of, targets or ())
 
 
 def _explain_failure(node: Node, error: Exception) -> None:
