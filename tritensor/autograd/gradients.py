@@ -271,8 +271,7 @@ def attach(
     result._needs = True
     result._node = node
     if watched.on:
-        for each in tuple(watched.on):
-            each(node)
+        watched.made(node)
 
 
 def no_derivative(name: str) -> UnsupportedError:

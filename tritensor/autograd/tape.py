@@ -168,8 +168,7 @@ def record(
     node.hooks = None
     node.mark(sys._getframe(1))
     if watched.on:
-        for each in tuple(watched.on):
-            each(node)
+        watched.made(node)
     return node
 
 

@@ -11,3 +11,9 @@ on: list[Callable[[Any], None]] = []
 around: list[Callable[[Any, Callable[[], Any]], Any]] = []
 # The gradient with those around it, which `tritensor.autograd.wrapped` sets
 observed: Any = None
+
+
+def made(node: object) -> None:
+    """Let all that look at new nodes see this one."""
+    for each in tuple(on):
+        each(node)
