@@ -311,9 +311,9 @@ def _visit(
         newest = None
         gradient = pending.pop(node)
         backward = watched.observed(node.backward) if observed else node.backward
-        if node.hooks is not None and _takes_part(node, wanted, targets):
+        if node.hooks is not None:
             recording.enabled = create_graph
-            gradient = _run_hooks(node, as_tensors(gradient))
+            gradient = _hooked(node, gradient, wanted, targets)
             recording.enabled = mode
         if wanted is not None:
             _collect(node, as_tensors(gradient), targets, found)
@@ -338,7 +338,7 @@ def _visit(
                     recording.enabled = create_graph
                     parts = backward.run(node, as_tensors(gradient))
                     recording.enabled = mode
-            if saved and not retain_graph and backward.frees:
+            if saved and backward.frees > retain_graph:  # it frees, and nothing is retained
                 node.saved, node.versions = _FREED, _NO_VERSION
         except Exception as error:
             _explain_failure(node, error)
@@ -369,9 +369,10 @@ def _visit(
 PassMode.propagate = propagate.__code__
 
 
-def _takes_part(node: Node, wanted: set[Node] | None, targets: dict[Any, int] | None) -> bool:
-    """True if a pass for some targets needs the node, or its gradient is asked for: its hooks run only then."""
-    return wanted is None or node in wanted or node in map(owner_of, targets or ())
+def _hooked(node: Node, gradient: Any, wanted: set[Node] | None, targets: dict[Any, int] | None) -> Any:
+    """The gradient as the hooks of a node leave it, if a pass for some targets needs the node or asks for it."""
+    asked = wanted is None or node in wanted or node in map(owner_of, targets or ())
+    return _run_hooks(node, as_tensors(gradient)) if asked else gradient
 
 
 def _explain_failure(node: Node, error: Exception) -> None:
