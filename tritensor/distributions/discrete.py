@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..autograd.mode import no_grad
+from ..functional import one_hot, where
 from ..functional.creation.creation import tensor
 from ..functional.creation.likeness import full_like, zeros_like
 from ..functional.creation.ranges import arange
-from ..functional.elementwise.pointwise import where
-from ..functional.indexing.lookup import one_hot
 from ..functional.random.sampling import binomial, poisson
 from ..functional.views.views import broadcast_tensors
 from ..nn.functional import binary_cross_entropy_with_logits, logsigmoid

@@ -10,18 +10,16 @@ from ..errors import require
 from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
-from .utils import Formula, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, lazy_property, logits_to_probs, missing, probs_to_logits
 
 __all__ = ["Distribution"]
 
 
-def stated(formula: str, compute: Any) -> Any:
-    """A property by its formula, for moments and the like."""
-    return property(compute, doc=formula)
-
-
-def _missing(self: object) -> Formula:
-    raise NotImplementedError
+def stated(formula: str, compute: Any, kind: Any = property) -> Any:
+    """A property by its formula, for moments and the like; of the kind `lazy_property` one that is computed once."""
+    made = kind(compute)
+    made.__doc__ = formula
+    return made
 
 
 class Distribution:
@@ -43,7 +41,7 @@ class Distribution:
     support: Any = constraints.real
     _validate_args = __debug__
     _unexpanded: tuple[str, ...] = ()  # tensors of a shape of their own
-    _draw: Any = property(_missing)
+    _draw: Any = missing
     _log_density = _share = _quantile = _nats = _draw
 
     if TYPE_CHECKING:
@@ -259,7 +257,4 @@ class Weighted(Distribution):
         """The logarithms of the odds, or of the probabilities of all events."""
         return probs_to_logits(self.probs, self.binary)
 
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, self.binary)
+    probs = stated("The probabilities.", lambda self: logits_to_probs(self.logits, self.binary), lazy_property)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log, pi
 from typing import Any
 
 from .. import linalg
 from ..errors import require
+from ..functional import one_hot, stack, where
 from ..functional.creation.likeness import ones_like
 from ..functional.creation.ranges import arange, eye
-from ..functional.elementwise.pointwise import where
-from ..functional.indexing.lookup import one_hot
-from ..functional.views.joining import stack
 from ..operators.function import Function
 from ..random import randn
 from ..special import digamma, gammaln, multigammaln
@@ -211,20 +209,10 @@ class Gaussian(Distribution):
     mean = stated("loc.", lambda self: self.loc)
     mode = stated("loc.", lambda self: self.loc)
 
-    def _half_log_determinant(self) -> Tensor:
-        raise NotImplementedError
-
-    def _squared(self, difference: Tensor) -> Tensor:
-        """x^T inverse x."""
-        raise NotImplementedError
-
-    def _roots(self) -> list[Tensor]:
-        """Matrices R of which the covariance is the sum of all R R^T."""
-        raise NotImplementedError
-
-    def _trace(self, root: Tensor) -> Tensor:
-        """The trace of the inverse times R R^T."""
-        raise NotImplementedError
+    _half_log_determinant: Callable[[], Tensor]
+    _squared: Callable[[Tensor], Tensor]  # x^T inverse x
+    _roots: Callable[[], list[Tensor]]  # matrices R of which the covariance is the sum of all R R^T
+    _trace: Callable[[Tensor], Tensor]  # that of the inverse times R R^T
 
     def _log_density(self, value: Tensor) -> Tensor:
         squares = self._squared(value - self.loc)
