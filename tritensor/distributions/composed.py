@@ -413,10 +413,9 @@ class MixtureSameFamily(Distribution):
     def _weights(self) -> Tensor:
         return self._mixture.probs.reshape(*self._mixture.probs.shape, *(1,) * len(self._event_shape))
 
-    @property
-    def mean(self) -> Tensor:
-        """The weighted mean."""
-        return (self._weights() * self._components.mean).sum(-1 - len(self._event_shape))
+    mean = stated(
+        "The weighted mean.", lambda self: (self._weights() * self._components.mean).sum(-1 - len(self._event_shape))
+    )
 
     @property
     def variance(self) -> Tensor:

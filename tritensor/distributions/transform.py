@@ -160,7 +160,6 @@ class ComposeTransform(ValueTransform):
     bijective = property(lambda self: all(part.bijective for part in self.parts))
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """The same transforms with other sizes of their caches."""
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     domain = dependent_property(lambda self: self._region([part.domain for part in self.parts], -1))
