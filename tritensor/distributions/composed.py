@@ -7,6 +7,7 @@ from math import log, pi, sqrt
 from typing import Any
 
 from ..autograd.mode import no_grad
+from ..errors import require
 from ..functional.creation.likeness import full_like, ones_like, zeros_like
 from ..functional.elementwise.pointwise import where
 from ..special import digamma, gammaln
@@ -32,9 +33,8 @@ class Independent(Distribution):
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ) -> None:
         shape, count = base_distribution.batch_shape, reinterpreted_batch_ndims
-        if count > len(shape):
-            words = "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "
-            raise ValueError(f"{words}actual {count} vs {len(shape)}")
+        words = "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual {} vs {}"
+        require(count <= len(shape), ValueError, words, count, len(shape))
         self.base_dist, self.reinterpreted_batch_ndims = base_distribution, count
         own = (*shape[len(shape) - count :], *base_distribution.event_shape)
         super().__init__(shape[: len(shape) - count], own, validate_args)
@@ -76,15 +76,14 @@ class TransformedDistribution(Distribution):
 
     def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
         given = [transforms] if isinstance(transforms, Transform) else transforms
-        if not isinstance(given, list):
-            raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
-        if not all(isinstance(each, Transform) for each in given):
-            raise ValueError("transforms must be a Transform or a list of Transforms")
+        words = "transforms must be a Transform or list, but was {}"
+        require(isinstance(given, list), ValueError, words, transforms)
+        words = "transforms must be a Transform or a list of Transforms"
+        require(all(isinstance(each, Transform) for each in given), ValueError, words)
         whole, own = ComposeTransform(given), len(base_distribution.event_shape)
         base_shape, dims = base_distribution._extended_shape(), whole.domain.event_dim
-        if len(base_shape) < dims:
-            words = f"base_distribution needs to have shape with size at least {dims}, but got {base_shape}."
-            raise ValueError(words)
+        words = "base_distribution needs to have shape with size at least {}, but got {}."
+        require(len(base_shape) >= dims, ValueError, words, dims, base_shape)
         shape = whole.forward_shape(base_shape)
         before = whole.inverse_shape(shape)
         if before != base_shape:
@@ -146,6 +145,10 @@ class _Half(TransformedDistribution):
     has_rsample = True
     scale = stated("The scale of the symmetric distribution.", lambda self: self.base_dist.scale)
     mode = stated("0.", lambda self: zeros_like(self.scale))
+    _symmetric: type[Normal | Cauchy]
+
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
+        super().__init__(self._symmetric(0, scale, False), AbsTransform(), validate_args)
 
     def _log_density(self, value: Tensor) -> Tensor:
         return where(value >= 0, self.base_dist.log_prob(value) + log(2), -float("inf"))
@@ -161,9 +164,7 @@ class _Half(TransformedDistribution):
 class HalfNormal(_Half):
     """The half-normal distribution: the absolute value of a normal number of mean 0."""
 
-    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
-        super().__init__(Normal(0, scale, False), AbsTransform(), validate_args)
-
+    _symmetric = Normal
     mean = stated("scale sqrt(2 / pi).", lambda self: self.scale * sqrt(2 / pi))
     variance = stated("scale^2 (1 - 2 / pi).", lambda self: self.scale**2 * (1 - 2 / pi))
 
@@ -171,9 +172,7 @@ class HalfNormal(_Half):
 class HalfCauchy(_Half):
     """The half-Cauchy distribution: the absolute value of a Cauchy number around 0; its mean is infinite."""
 
-    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
-        super().__init__(Cauchy(0, scale, False), AbsTransform(), validate_args)
-
+    _symmetric = Cauchy
     mean = stated("Infinite.", lambda self: full_like(self.scale, float("inf")))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -303,10 +302,7 @@ class Kumaraswamy(TransformedDistribution):
     has_rsample = True
 
     def __init__(
-        self,
-        concentration1: Tensor | float,
-        concentration0: Tensor | float,
-        validate_args: bool | None = None,
+        self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None
     ) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         one, other = (PowerTransform(each.reciprocal()) for each in (self.concentration0, self.concentration1))
@@ -385,24 +381,19 @@ class MixtureSameFamily(Distribution):
     def __init__(
         self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
     ) -> None:
-        if not isinstance(mixture_distribution, Categorical):
-            words = " The Mixture distribution needs to be an  instance of torch.distributions.Categorical"
-            raise ValueError(words)
-        if not isinstance(component_distribution, Distribution):
-            words = "The Component distribution needs to be an instance of torch.distributions.Distribution"
-            raise ValueError(words)
+        words = " The Mixture distribution needs to be an  instance of torch.distributions.Categorical"
+        require(isinstance(mixture_distribution, Categorical), ValueError, words)
+        words = "The Component distribution needs to be an instance of torch.distributions.Distribution"
+        require(isinstance(component_distribution, Distribution), ValueError, words)
         batch, shape = mixture_distribution.batch_shape, component_distribution.batch_shape
-        if any(1 != one != other != 1 for one, other in zip(reversed(batch), reversed(shape[:-1]), strict=False)):
-            raise ValueError(
-                f"`mixture_distribution.batch_shape` ({batch}) is not compatible with `component_distribution."
-                f"batch_shape`({shape[:-1]})"
-            )
+        fits = all(one in (1, other) or other == 1 for one, other in zip(batch[::-1], shape[-2::-1], strict=False))
+        words = (
+            "`mixture_distribution.batch_shape` ({}) is not compatible with `component_distribution.batch_shape`({})"
+        )
+        require(fits, ValueError, words, batch, shape[:-1])
         count = mixture_distribution.logits.shape[-1]
-        if count != shape[-1]:
-            words = (
-                f"`mixture_distribution component` ({count}) does not equal `component_distribution.batch_shape[-1]`"
-            )
-            raise ValueError(f"{words} ({shape[-1]})")
+        words = "`mixture_distribution component` ({}) does not equal `component_distribution.batch_shape[-1]` ({})"
+        require(count == shape[-1], ValueError, words, count, shape[-1])
         self._mixture, self._components = mixture_distribution, component_distribution
         super().__init__(shape[:-1], component_distribution.event_shape, validate_args)
 
@@ -422,10 +413,9 @@ class MixtureSameFamily(Distribution):
     def _weights(self) -> Tensor:
         return self._mixture.probs.reshape(*self._mixture.probs.shape, *(1,) * len(self._event_shape))
 
-    @property
-    def mean(self) -> Tensor:
-        """The weighted mean."""
-        return (self._weights() * self._components.mean).sum(-1 - len(self._event_shape))
+    mean = stated(
+        "The weighted mean.", lambda self: (self._weights() * self._components.mean).sum(-1 - len(self._event_shape))
+    )
 
     @property
     def variance(self) -> Tensor:

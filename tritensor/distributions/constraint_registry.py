@@ -72,44 +72,29 @@ def _beside(bound: str, scale: int) -> Callable[[Any], Transform]:
     )
 
 
-def _making(kind: type) -> Callable[[Any], Any]:
-    return lambda _: kind()
-
-
-def _declare(registry: ConstraintRegistry, factories: dict[Any, Any]) -> None:
-    for constraint, factory in factories.items():
-        registry.register(constraint, _making(factory) if isinstance(factory, type) else factory)
-
-
+_factory: Any
 for _registry in (biject_to, transform_to):
-    _declare(
-        _registry,
-        {
-            type(constraints.real): lambda _: transforms.identity_transform,
-            constraints.independent: lambda region, of=_registry: transforms.IndependentTransform(
-                of(region.base_constraint), region.reinterpreted_batch_ndims
-            ),
-            constraints.greater_than: _beside("lower_bound", 1),
-            constraints.greater_than_eq: _beside("lower_bound", 1),
-            constraints.less_than: _beside("upper_bound", -1),
-            constraints.interval: _within,
-            constraints.half_open_interval: _within,
-            type(constraints.corr_cholesky): transforms.CorrCholeskyTransform,
-            constraints.cat: lambda region, of=_registry: transforms.CatTransform(
-                [of(each) for each in region.cseq], region.dim, region.lengths
-            ),
-            constraints.stack: lambda region, of=_registry: transforms.StackTransform(
-                [of(each) for each in region.cseq], region.dim
-            ),
-        },
-    )
+    for _constraint, _factory in {
+        constraints.real: lambda _: transforms.identity_transform,
+        constraints.independent: lambda region, of=_registry: transforms.IndependentTransform(
+            of(region.base_constraint), region.reinterpreted_batch_ndims
+        ),
+        constraints.greater_than: _beside("lower_bound", 1),
+        constraints.greater_than_eq: _beside("lower_bound", 1),
+        constraints.less_than: _beside("upper_bound", -1),
+        constraints.interval: _within,
+        constraints.half_open_interval: _within,
+        constraints.corr_cholesky: lambda _: transforms.CorrCholeskyTransform(),
+        constraints.cat: lambda region, of=_registry: transforms.CatTransform(
+            [of(each) for each in region.cseq], region.dim, region.lengths
+        ),
+        constraints.stack: lambda region, of=_registry: transforms.StackTransform(
+            [of(each) for each in region.cseq], region.dim
+        ),
+    }.items():
+        _registry.register(_constraint, _factory)
 biject_to.register(constraints.simplex, lambda _: transforms.StickBreakingTransform())
-_declare(
-    transform_to,
-    {
-        type(constraints.simplex): transforms.SoftmaxTransform,
-        type(constraints.lower_cholesky): transforms.LowerCholeskyTransform,
-        type(constraints.positive_definite): transforms.PositiveDefiniteTransform,
-        type(constraints.positive_semidefinite): transforms.PositiveDefiniteTransform,
-    },
-)
+transform_to.register(constraints.simplex, lambda _: transforms.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda _: transforms.LowerCholeskyTransform())
+transform_to.register(constraints.positive_definite, lambda _: transforms.PositiveDefiniteTransform())
+transform_to.register(constraints.positive_semidefinite, lambda _: transforms.PositiveDefiniteTransform())

@@ -44,6 +44,7 @@ class _Located(Distribution):
 
     mean = stated("loc.", lambda self: self.loc)
     mode = stated("loc.", lambda self: self.loc)
+    _draw: Formula = lambda self, shape: self._quantile(_uniform(shape, self.loc))
 
 
 class Normal(_Located, ExponentialFamily):
@@ -75,10 +76,6 @@ class Laplace(_Located):
     variance = stated("2 scale^2.", lambda self: 2 * self.scale**2)
     stddev = stated("sqrt(2) scale.", lambda self: sqrt(2) * self.scale)
 
-    def _draw(self, shape: Size) -> Tensor:
-        u = 2 * _uniform(shape, self.loc) - 1
-        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
-
     _log_density: Formula = lambda self, value: -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
     def _share(self, value: Tensor) -> Tensor:
@@ -97,8 +94,6 @@ class Cauchy(_Located):
 
     mean = stated("NaN.", lambda self: full_like(self.loc, float("nan")))
     variance = stated("Infinite, as PyTorch says.", lambda self: full_like(self.loc, float("inf")))
-    _draw: Formula = lambda self, shape: self.icdf(_uniform(shape, self.loc))
-
     _standard: Formula = lambda self, value: (value - self.loc) / self.scale
     _log_density: Formula = lambda self, value: -log(pi) - self.scale.log() - self._standard(value).square().log1p()
     _share: Formula = lambda self, value: self._standard(value).atan() / pi + 0.5

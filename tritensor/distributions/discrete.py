@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from ..autograd.mode import no_grad
+from ..functional import one_hot, where
 from ..functional.creation.creation import tensor
 from ..functional.creation.likeness import full_like, zeros_like
 from ..functional.creation.ranges import arange
-from ..functional.elementwise.pointwise import where
-from ..functional.indexing.lookup import one_hot
 from ..functional.random.sampling import binomial, poisson
 from ..functional.views.views import broadcast_tensors
 from ..nn.functional import binary_cross_entropy_with_logits, logsigmoid
@@ -76,11 +76,8 @@ class Geometric(Binary):
     def __init__(self, probs: Tensor | None = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(probs, logits, validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
-            bad = self.probs[self.probs <= 0]
-            raise ValueError(
-                f"Expected parameter probs ({type(self.probs).__name__} of shape {tuple(self.probs.shape)}) of "
-                f"distribution {self!r} to be positive but found invalid values:\n{bad}"
-            )
+            words = f"of distribution {self!r} to be positive but"
+            self._refuse("parameter probs", self.probs, words, self.probs[self.probs <= 0])
 
     mean = stated("1 / p - 1.", lambda self: 1 / self.probs - 1)
     mode = stated("0.", lambda self: zeros_like(self.probs))
@@ -216,9 +213,7 @@ class Categorical(Weighted):
         shape = self._extended_shape(sample_shape)
         with no_grad():
             rows = self.probs.reshape(-1, self._num_events)
-            count = 1
-            for size in sample_shape:
-                count *= size
+            count = prod(sample_shape)
             if not count or not len(rows):
                 return arange(0, device=rows.device).reshape(shape)
             return multinomial(rows, count, True).t().reshape(shape)
@@ -295,7 +290,6 @@ class Multinomial(OfClasses):
     support = constraints.dependent_property(
         lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1
     )
-
     mean = stated("n p.", lambda self: self.probs * self.total_count)
     variance = stated("n p (1 - p).", lambda self: self.total_count * self.probs * (1 - self.probs))
 

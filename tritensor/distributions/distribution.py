@@ -10,18 +10,16 @@ from ..errors import require
 from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
-from .utils import Formula, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, lazy_property, logits_to_probs, missing, probs_to_logits
 
 __all__ = ["Distribution"]
 
 
-def stated(formula: str, compute: Any) -> Any:
-    """A property by its formula, for moments and the like."""
-    return property(compute, doc=formula)
-
-
-def _missing(self: object) -> Formula:
-    raise NotImplementedError
+def stated(formula: str, compute: Any, kind: Any = property) -> Any:
+    """A property by its formula, for moments and the like; of the kind `lazy_property` one that is computed once."""
+    made = kind(compute)
+    made.__doc__ = formula
+    return made
 
 
 class Distribution:
@@ -43,7 +41,7 @@ class Distribution:
     support: Any = constraints.real
     _validate_args = __debug__
     _unexpanded: tuple[str, ...] = ()  # tensors of a shape of their own
-    _draw: Any = property(_missing)
+    _draw: Any = missing
     _log_density = _share = _quantile = _nats = _draw
 
     if TYPE_CHECKING:
@@ -69,10 +67,12 @@ class Distribution:
                 continue  # the other spelling of probabilities
             value = getattr(self, name)
             if not constraint.check(value).all():
-                raise ValueError(
-                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
-                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
-                )
+                words = f"of distribution {self!r} to satisfy the constraint {constraint!r}, but"
+                self._refuse(f"parameter {name}", value, words, value)
+
+    def _refuse(self, name: str, value: Tensor, words: str, bad: Tensor) -> None:
+        found = f"({type(value).__name__} of shape {tuple(value.shape)})"
+        raise ValueError(f"Expected {name} {found} {words} found invalid values:\n{bad}")
 
     def _set(self, validate_args: bool | None, event: int = 0, **parameters: Any) -> None:
         """Broadcast the parameters, whose last `event` dimensions are the event's, and check them."""
@@ -201,19 +201,16 @@ class Distribution:
             return
         require(isinstance(value, Tensor), ValueError, "The value argument to log_prob must be a Tensor")
         actual, own = value.shape, self._event_shape
-        if len(own) and tuple(actual[-len(own) :]) != tuple(own):
-            raise ValueError(f"The right-most size of value must match event_shape: {actual} vs {own}.")
+        words = "The right-most size of value must match event_shape: {} vs {}."
+        require(not own or tuple(actual[-len(own) :]) == tuple(own), ValueError, words, actual, own)
         expected = Size((*self._batch_shape, *own))
         for one, other in zip(reversed(actual), reversed(expected), strict=False):
-            if one not in (1, other) and other != 1:
-                words = f"Value is not broadcastable with batch_shape+event_shape: {actual} vs {expected}."
-                raise ValueError(words)
+            words = "Value is not broadcastable with batch_shape+event_shape: {} vs {}."
+            require(one in (1, other) or other == 1, ValueError, words, actual, expected)
         support = self.support
         if not support.check(value).all():
-            raise ValueError(
-                f"Expected value argument ({type(value).__name__} of shape {tuple(actual)}) to be within the support "
-                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
-            )
+            words = f"to be within the support ({support!r}) of the distribution {self!r}, but"
+            self._refuse("value argument", value, words, value)
 
     def __repr__(self) -> str:
         named = [(name, vars(self)[name]) for name in self.arg_constraints if name in vars(self)]
@@ -259,7 +256,4 @@ class Weighted(Distribution):
         """The logarithms of the odds, or of the probabilities of all events."""
         return probs_to_logits(self.probs, self.binary)
 
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, self.binary)
+    probs = stated("The probabilities.", lambda self: logits_to_probs(self.logits, self.binary), lazy_property)

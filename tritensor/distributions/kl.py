@@ -97,6 +97,9 @@ _SAME: dict[type, Formula] = {  # the formulas for two of a class
     ),
     multivariate.Beta: lambda p, q: kl_divergence(p._dirichlet, q._dirichlet),
     discrete.OneHotCategorical: lambda p, q: kl_divergence(p._categorical, q._categorical),
+    discrete.Categorical: lambda p, q: where(
+        p.probs == 0, 0, where(q.probs == 0, float("inf"), p.probs * (p.logits - q.logits))
+    ).sum(-1),
     discrete.Geometric: lambda p, q: -p.entropy() - (-q.probs).log1p() / p.probs - q.logits,
     discrete.Poisson: lambda p, q: p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate),
     relaxed.ContinuousBernoulli: lambda p, q: p.mean * (p.logits - q.logits) + _rest(p) - _rest(q),
@@ -146,13 +149,6 @@ def _(p: discrete.Binomial, q: discrete.Binomial) -> Tensor:
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     found = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
     return where(p.total_count > q.total_count, float("inf"), found)
-
-
-@_same(discrete.Categorical)
-def _(p: discrete.Categorical, q: discrete.Categorical) -> Tensor:
-    terms = p.probs * (p.logits - q.logits)
-    terms = where(q.probs == 0, float("inf"), terms)
-    return where(p.probs == 0, 0, terms).sum(-1)
 
 
 @_same(multivariate.Dirichlet)
@@ -262,10 +258,6 @@ def _beside_gamma(p: Distribution, q: continuous.Gamma) -> Tensor:
     return gammaln(a) - a * q.rate.log() + (1 - a) * _log_mean(p) + q.rate * _mean(p)
 
 
-def _beside_normal(p: Distribution, q: continuous.Normal) -> Tensor:
-    return 0.5 * log(2 * pi) + q.scale.log() + (_variance(p) + (_mean(p) - q.loc) ** 2) / (2 * q.scale**2)
-
-
 _CROSS: dict[type, tuple[Formula, str]] = {  # E_p[-log q], and the classes of p that it is for
     discrete.Poisson: (lambda p, q: q.rate - p.probs * q.rate.log(), "Bernoulli"),
     relaxed.ContinuousBernoulli: (
@@ -282,7 +274,7 @@ _CROSS: dict[type, tuple[Formula, str]] = {  # E_p[-log q], and the classes of p
         "Exponential Gamma Normal Uniform",
     ),
     continuous.Normal: (
-        _beside_normal,
+        lambda p, q: 0.5 * log(2 * pi) + q.scale.log() + (_variance(p) + (_mean(p) - q.loc) ** 2) / (2 * q.scale**2),
         "Beta ContinuousBernoulli Exponential Gamma Gumbel Laplace Pareto Uniform",
     ),
     continuous.Uniform: (lambda p, q: (q.high - q.low).log(), "Beta ContinuousBernoulli"),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log, pi
 from typing import Any
 
 from .. import linalg
 from ..errors import require
+from ..functional import one_hot, stack, where
 from ..functional.creation.likeness import ones_like
 from ..functional.creation.ranges import arange, eye
-from ..functional.elementwise.pointwise import where
-from ..functional.indexing.lookup import one_hot
-from ..functional.views.joining import stack
 from ..operators.function import Function
 from ..random import randn
 from ..special import digamma, gammaln, multigammaln
@@ -183,10 +181,9 @@ class Spread(Distribution):
             matrix = linalg.solve_triangular(upper, unit, upper=False)
         self._unbroadcasted_scale_tril = matrix.expand(*batch, -1, -1)
 
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        return self._unbroadcasted_scale_tril
+    scale_tril = stated(
+        "The Cholesky factor of the covariance.", lambda self: self._unbroadcasted_scale_tril, lazy_property
+    )
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
@@ -199,8 +196,7 @@ class Spread(Distribution):
         factor = self._unbroadcasted_scale_tril
         return like(eye, factor.shape[-1], factor).cholesky_solve(factor)
 
-    def _half_log_determinant(self) -> Tensor:
-        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    _half_log_determinant: Formula = lambda self: _log_diagonal(self._unbroadcasted_scale_tril)
 
 
 class Gaussian(Distribution):
@@ -211,20 +207,10 @@ class Gaussian(Distribution):
     mean = stated("loc.", lambda self: self.loc)
     mode = stated("loc.", lambda self: self.loc)
 
-    def _half_log_determinant(self) -> Tensor:
-        raise NotImplementedError
-
-    def _squared(self, difference: Tensor) -> Tensor:
-        """x^T inverse x."""
-        raise NotImplementedError
-
-    def _roots(self) -> list[Tensor]:
-        """Matrices R of which the covariance is the sum of all R R^T."""
-        raise NotImplementedError
-
-    def _trace(self, root: Tensor) -> Tensor:
-        """The trace of the inverse times R R^T."""
-        raise NotImplementedError
+    _half_log_determinant: Callable[[], Tensor]
+    _squared: Callable[[Tensor], Tensor]  # x^T inverse x
+    _roots: Callable[[], list[Tensor]]  # matrices R of which the covariance is the sum of all R R^T
+    _trace: Callable[[Tensor], Tensor]  # that of the inverse times R R^T
 
     def _log_density(self, value: Tensor) -> Tensor:
         squares = self._squared(value - self.loc)
@@ -277,6 +263,10 @@ def _batch_mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
     return linalg.solve_triangular(factor, difference.unsqueeze(-1), upper=False).square().sum((-2, -1))
 
 
+def _log_diagonal(factor: Tensor) -> Tensor:
+    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
     """The products of matrices and vectors."""
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
@@ -315,10 +305,9 @@ class LowRankMultivariateNormal(Gaussian):
         small = linalg.cholesky(small + like(eye, rank, small))
         self._capacitance_tril = small.expand(*batch, -1, -1)
 
-    @lazy_property
-    def variance(self) -> Tensor:
-        """The diagonal of the covariance."""
-        return self.cov_factor.square().sum(-1) + self.cov_diag
+    variance = stated(
+        "The diagonal of the covariance.", lambda self: self.cov_factor.square().sum(-1) + self.cov_diag, lazy_property
+    )
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -329,10 +318,9 @@ class LowRankMultivariateNormal(Gaussian):
             scaled @ scaled.mT + like(eye, root.shape[-2], root)
         )  # whose eigenvalues are 1 and more
 
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        return self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed()
+    covariance_matrix = stated(
+        "The covariance.", lambda self: self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed(), lazy_property
+    )
 
     def _whitening(self) -> Tensor:
         """A of the inverse D^-1 - A^T A."""
@@ -350,9 +338,9 @@ class LowRankMultivariateNormal(Gaussian):
         x, y = (like(randn, (*shape[:-1], n), self.loc) for n in (self.cov_factor.shape[-1], shape[-1]))
         return self.loc + _batch_mv(self.cov_factor, x) + self.cov_diag.sqrt() * y
 
-    def _half_log_determinant(self) -> Tensor:
-        small = self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return small + self.cov_diag.log().sum(-1) / 2
+    _half_log_determinant: Formula = lambda self: (
+        _log_diagonal(self._capacitance_tril) + self.cov_diag.log().sum(-1) / 2
+    )
 
     def _squared(self, difference: Tensor) -> Tensor:
         within = _batch_mv(self.cov_factor.mT, difference / self.cov_diag)
@@ -431,23 +419,20 @@ class Wishart(Spread, ExponentialFamily):
         """The region of `df` depends on the size."""
         return {**Spread.arg_constraints, "df": constraints.greater_than(self._event_shape[-1] - 1)}
 
-    def _of_matrix(self, numbers: Tensor) -> Tensor:
-        return numbers.unsqueeze(-1).unsqueeze(-1)
-
-    mean = stated("df covariance.", lambda self: self._of_matrix(self.df) * self.covariance_matrix)
+    mean = stated("df covariance.", lambda self: self.df[..., None, None] * self.covariance_matrix)
 
     @property
     def mode(self) -> Tensor:
         """(df - n - 1) covariance, NaN where there is none."""
         factor = self.df - self._event_shape[-1] - 1
-        return self._of_matrix(factor.masked_fill(factor <= 0, float("nan"))) * self.covariance_matrix
+        return factor.masked_fill(factor <= 0, float("nan"))[..., None, None] * self.covariance_matrix
 
     @property
     def variance(self) -> Tensor:
         """df (v_ij^2 + v_ii v_jj), element by element."""
         v = self.covariance_matrix
         diagonal = v.diagonal(dim1=-2, dim2=-1)
-        return self._of_matrix(self.df) * (v**2 + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
+        return self.df[..., None, None] * (v**2 + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _draw(self, shape: Size) -> Tensor:
         """Samples by the decomposition of Bartlett."""

@@ -48,10 +48,9 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
         self._lims = lims
         self._set_weights(probs, logits, validate_args)
 
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The parameter, kept from 0 and 1."""
-        return clamp_probs(logits_to_probs(self.logits, True))
+    probs = stated(
+        "The parameter, kept from 0 and 1.", lambda self: clamp_probs(logits_to_probs(self.logits, True)), lazy_property
+    )
 
     def _outside_unstable_region(self) -> Tensor:
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])

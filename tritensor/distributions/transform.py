@@ -13,7 +13,7 @@ from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
 from .constraints import dependent_property
-from .utils import Formula, sum_rightmost
+from .utils import Formula, missing, sum_rightmost
 
 
 class Transform:
@@ -28,6 +28,8 @@ class Transform:
     domain: Any = constraints.real
     codomain: Any = constraints.real
     bijective: Any = False
+    _call: Any = missing
+    _inverse = _log_slope = _call
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -72,18 +74,9 @@ class Transform:
             self._cached_x_y, self._has_graph = (made, given) if side else (given, made), recording.enabled
         return made
 
-    def _call(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        raise NotImplementedError
-
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |dy/dx|."""
         return self._log_slope(x, y)
-
-    def _log_slope(self, x: Tensor, y: Tensor) -> Tensor:
-        raise NotImplementedError
 
     @property
     def inv(self) -> Transform:
@@ -142,11 +135,8 @@ class _InverseTransform(Transform):
     sign = property(lambda self: self.of.sign)
     bijective = property(lambda self: self.of.bijective)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.of._inv_call(x)
-
-    def _inv_call(self, y: Tensor) -> Tensor:
-        return self.of(y)
+    def _mapped(self, given: Tensor, side: int) -> Tensor:
+        return self.of(given) if side else self.of._inv_call(given)
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.of.with_cache(cache_size).inv
@@ -170,7 +160,6 @@ class ComposeTransform(ValueTransform):
     bijective = property(lambda self: all(part.bijective for part in self.parts))
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """The same transforms with other sizes of their caches."""
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     domain = dependent_property(lambda self: self._region([part.domain for part in self.parts], -1))

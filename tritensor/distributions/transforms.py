@@ -261,7 +261,6 @@ class IndependentTransform(Transform):
     sign = property(lambda self: self.base_transform.sign)
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """The same transform with another size of its cache."""
         own = self._cache_size == cache_size
         return self if own else type(self)(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 

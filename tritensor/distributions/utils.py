@@ -63,6 +63,12 @@ def broadcast_all(*values: Any) -> Any:
     return broadcast_tensors(*made)
 
 
+@property  # type: ignore[misc]
+def missing(self: object) -> Formula:
+    """What is left to subclasses."""
+    raise NotImplementedError
+
+
 def like(made: Callable[..., Tensor], shape: Any, of: Tensor) -> Tensor:
     """What a function makes of a shape, with a tensor's dtype and device."""
     return made(shape, dtype=of.dtype, device=of.device)
