@@ -36,6 +36,16 @@ def of_constraint(constraint: Any) -> Any:
     return torch.tensor([0.4, 0.7])
 
 
+# What a class needs besides, or in place of a value of the constraint.
+NEEDED: dict[str, dict[str, Any]] = {
+    "LKJCholesky": {"dim": 3},
+    "Multinomial": {"total_count": 3},
+    "RelaxedBernoulli": {"temperature": torch.tensor(0.5)},
+    "RelaxedOneHotCategorical": {"temperature": torch.tensor(0.5)},
+    "Wishart": {"df": torch.tensor([4.0, 5.0])},
+}
+
+
 def parametrizations() -> Iterator[Any]:
     """For each class, each way to give its parameters: the class, and arguments by name."""
     for name in d.__all__:
@@ -47,8 +57,7 @@ def parametrizations() -> Iterator[Any]:
         if isinstance(table, property):
             table = {"total_count": constraints.nonnegative_integer, **kind.__mro__[1].arg_constraints}
         given = {each: of_constraint(constraint) for each, constraint in table.items() if each in names}
-        if name == "Multinomial":
-            given["total_count"] = 3
+        given |= NEEDED.get(name, {})
         kept = [each for each in given if names[each].default is None]  # one of which is given
         for chosen in kept or [None]:
             arguments = {each: value for each, value in given.items() if each not in kept or each == chosen}

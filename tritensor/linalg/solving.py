@@ -113,7 +113,7 @@ def fitting(name: str, A: Tensor, B: Tensor, left: bool = True) -> list[Tensor]:
     return [x if x.ndim == rank else x[(None,) * (rank - x.ndim)] for x in (A, B)]
 
 
-@_listed
+@_listed_in_float32
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """Solves A @ X = B for X, or X @ A = B unless `left`, for triangular A (..., n, n); on a device by a kernel.
 
