@@ -162,10 +162,8 @@ def record(
     node.next = next
     node.age = next_age()
     node.saved = saved
-    node.versions = versions
-    node.reduce = reduce
-    node.outputs = outputs
-    node.hooks = None
+    node.versions, node.reduce = versions, reduce
+    node.outputs, node.hooks = outputs, None
     node.mark(sys._getframe(1))
     if watched.on:
         watched.made(node)
@@ -369,12 +367,6 @@ def _visit(
 PassMode.propagate = propagate.__code__
 
 
-def _hooked(node: Node, gradient: Any, wanted: set[Node] | None, targets: dict[Any, int] | None) -> Any:
-    """The gradient as the hooks of a node leave it, if a pass for some targets needs the node or asks for it."""
-    asked = wanted is None or node in wanted or node in map(owner_of, targets or ())
-    return _run_hooks(node, as_tensors(gradient)) if asked else gradient
-
-
 def _explain_failure(node: Node, error: Exception) -> None:
     """Note at an error where the node that it comes from was recorded; raises the error about an unfitting gradient."""
     if type(error) in (ValueError, IndexError) and node.backward.ours:
@@ -461,8 +453,11 @@ def _collect(node: Node, gradient: Any, targets: dict[Any, int] | None, found: l
             found[position] = gradient if node.outputs == 1 else gradient[index]
 
 
-def _run_hooks(node: Node, gradient: Any) -> Any:
-    """Call the hooks of a node's outputs."""
+def _hooked(node: Node, gradient: Any, wanted: set[Node] | None, targets: dict[Any, int] | None) -> Any:
+    """The gradient as the hooks of a node's outputs leave it, if a pass for some targets needs the node or asks it."""
+    if wanted is not None and node not in wanted and node not in map(owner_of, targets or ()):
+        return gradient
+    gradient = as_tensors(gradient)
     for slot, hooks in node.hooks.items():  # type: ignore[union-attr]
         for hook in tuple(hooks):
             if node.outputs == 1:
