@@ -59,6 +59,25 @@ class Frozen:
     b: list[int]
 
 
+class Triple(tuple):
+    pass
+
+
+class Loud(enum.Enum):
+    ONE = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        raise AssertionError("it was asked")
+
+
+class Text:
+    def __str__(self) -> str:
+        raise AssertionError("it was asked")
+
+    __index__ = __iter__ = __fspath__ = __str__
+
+
 class Slots:
     __slots__ = ("a", "unset")
 
@@ -204,6 +223,8 @@ def values() -> dict[str, Any]:
         "space": types.SimpleNamespace(a=1),
         "names": [doubled, Arguments],
         "range": range(3),
+        "triple": Triple((1, 2, 3)),
+        "time": datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
     }
 
 
@@ -284,6 +305,19 @@ HERE = Arguments.__module__
         ((name(HERE, "Arguments.__init__.__globals__"),), "Unsupported global"),
         ((name("builtins", "list"), b"(", number(1), b"tR"), "the pickle would call builtins.list"),
         ((name(HERE, "Colour"), b"(", number(9), b"tR"), "the pickle is damaged"),
+        ((name(HERE, "Loud"), b"(", number(9), b"tR"), "the pickle is damaged"),
+        ((name(HERE, "Loud"), b"(", name(HERE, "Text"), b")\x81tR"), "the pickle would call .*Loud"),
+        ((name(HERE, "Name"), name(HERE, "Text"), b")\x81\x85\x81"), "the pickle would call the constructor of .*Name"),
+        ((name("pathlib", "PurePosixPath"), name(HERE, "Text"), b")\x81\x85R"), "the pickle would call pathlib"),
+        (
+            (name("collections", "deque"), b"(", name(HERE, "Text"), b")\x81tR"),
+            "the pickle would call collections.deque",
+        ),
+        ((name("builtins", "range"), b"(", name(HERE, "Text"), b")\x81tR"), "the pickle would call builtins.range"),
+        ((name(HERE, "pathlib.Path"),), "Unsupported global"),
+        ((name(HERE, "io.open"),), "Unsupported global"),
+        ((name(HERE, "archive"),), "Unsupported global"),
+        ((name("tritensor.serialization.writer", "save"),), "Unsupported global"),
     ],
 )
 def test_crafted_objects_are_refused(parts: tuple[bytes, ...], words: str) -> None:

@@ -21,7 +21,7 @@ import sys
 import types
 import uuid
 from collections import OrderedDict, deque
-from typing import Any
+from typing import Any, cast
 
 from ..nn import linear
 from ..nn.module import Module
@@ -29,6 +29,7 @@ from ..tensors import Tensor
 from .allowlist import Global
 from .malformed import Malformed
 from .safe import by_name
+from .tree import LEAVES
 
 # PyTorch's files of the classes of a file here, where they have other names; and of classes by how their names begin.
 FILES = {
@@ -84,7 +85,7 @@ class Objects:
             found = _own(module, name) or STANDARD.get(f"{module}.{name}")
             if not self._imported and id(found) not in self._trusted:
                 found = None
-            elif found is None and module.split(".")[0] != "torch":
+            elif found is None and module.split(".")[0] not in ("torch", "tritensor"):
                 found = _imported(module, name)
         if found is not None:
             self._named[id(found)] = found
@@ -100,27 +101,35 @@ class Objects:
     def call(self, function: Any, arguments: tuple[Any, ...]) -> Any:
         """What REDUCE makes: of what the program allowed, of members of an enumeration, and of plain constructors."""
         arguments = tuple(map(_itself, arguments))
-        kind = isinstance(function, type)
-        if id(function) in self._trusted or function in CONSTRUCTORS or (kind and issubclass(function, enum.Enum)):
+        if id(function) in self._trusted or (function in CONSTRUCTORS and all(map(self._is_plain, arguments))):
             return function(*arguments)
-        if kind and not arguments:
+        if type(function) is enum.EnumMeta and len(arguments) == 1 and self._is_plain(arguments[0]):
+            return function._value2member_map_[arguments[0]]  # no `_missing_` of the program's is asked
+        if isinstance(function, type) and not arguments:
             return self.new(function, ())
         raise _untrusted(function, "call {}")
+
+    def _is_plain(self, value: object) -> bool:
+        """True for data without methods of the program's, which a constructor would call."""
+        if type(value) in (list, tuple):
+            return all(map(self._is_plain, cast("list[object]", value)))
+        return type(value) in (*LEAVES, *CONSTRUCTORS) or self.knows(value) or any(value is each for each in NAMEABLE)
 
     def new(self, kind: object, arguments: tuple[Any, ...]) -> Any:
         """What NEWOBJ makes: an object whose constructor did not run."""
         if not isinstance(kind, type):
             raise Malformed(f"the pickle would make an object of a {type(kind).__name__}")
-        if id(kind) in self._trusted or kind in CONSTRUCTORS:
+        if id(kind) in self._trusted or (kind in CONSTRUCTORS and all(map(self._is_plain, arguments))):
             return kind.__new__(kind, *arguments)
         if hasattr(kind, "__del__") or issubclass(kind, (Tensor, type)):
             raise _untrusted(kind, "make a {}, which is not plain data")
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):  # a named one, whose `__new__` takes its items
+            return tuple.__new__(kind, arguments)
         base: Any
-        for base in (dict, list, set, OrderedDict, tuple):
-            if issubclass(kind, base) and (kind.__new__ is base.__new__ or hasattr(kind, "_fields")):
-                return base.__new__(kind, *([arguments] if base is tuple else ()))
-        if any(issubclass(kind, base) and kind.__new__ is base.__new__ for base in (str, int, float)):
-            return kind.__new__(kind, *arguments[:1])
+        for base in (OrderedDict, dict, list, set, tuple, str, int, float):
+            given = arguments[:1] if base in (tuple, str, int, float) else ()
+            if issubclass(kind, base) and kind.__new__ is base.__new__ and all(type(each) is base for each in given):
+                return base.__new__(kind, *given)
         if kind.__new__ is not object.__new__ or arguments:
             raise _untrusted(kind, "call the constructor of {}")
         return object.__new__(kind)
@@ -159,19 +168,21 @@ def _own(module: str, name: str) -> Any:
     for room in ("nn", "optim.lr_scheduler", "optim", "utils.data", "utils.hooks", "distributions"):
         if f"{module}.".startswith(f"torch.{room}."):  # in whichever of PyTorch's files it is
             found = getattr(importlib.import_module(f"tritensor.{room}"), name, None)
-            found = found or getattr(linear, name, None)  # PyTorch has a layer there that is in no list of names
+            if name == "NonDynamicallyQuantizableLinear":  # which PyTorch has there and lists nowhere
+                found = linear.NonDynamicallyQuantizableLinear
             return found if isinstance(found, type) else None
     return None
 
 
 def _imported(module: str, name: str) -> Any:
-    """A class or function at the top of a module that was imported, or in a class there; of Python's library none."""
+    """A class or function that a module which was imported defines, or a class there; of Python's library none."""
     found: Any = sys.modules.get(module)
     if found is None or module.split(".")[0] in sys.stdlib_module_names:
         return None
     for part in name.split("."):
         found = vars(found).get(part) if isinstance(found, (types.ModuleType, type)) else None
-    return found if isinstance(found, (type, types.FunctionType)) else None
+    own = isinstance(found, (type, types.FunctionType)) and (found.__module__, found.__qualname__) == (module, name)
+    return found if own else None  # and not what the module has from elsewhere, such as `shutil.rmtree`
 
 
 def _itself(value: object) -> Any:

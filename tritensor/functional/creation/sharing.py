@@ -18,7 +18,6 @@ from ...tensors import Tensor
 from ...tensors.tensor import blank
 
 _FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None
-_files: set[str] = set()
 _mapped: weakref.WeakValueDictionary[str, np.memmap] = weakref.WeakValueDictionary()  # of this process, by path
 
 
@@ -47,7 +46,6 @@ def share_memory_(self: Tensor) -> Tensor:
     os.truncate(handle, max(data.nbytes, 1))
     os.close(handle)
     held = _map(path)
-    _files.add(path)
     weakref.finalize(held, _remove, path, os.getpid())
     self._data = np.ndarray(data.shape, data.dtype, held, 0, data.strides)
     self._data[...] = data
@@ -59,7 +57,7 @@ def share_memory_(self: Tensor) -> Tensor:
 def is_shared(self: Tensor) -> bool:
     """True if the elements are in memory that processes share; on a CUDA device they are."""
     owner = None if self._off_host else owner_of(self._host_array())
-    return self.is_cuda or (isinstance(owner, np.memmap) and str(owner.filename) in _files)
+    return self.is_cuda or (isinstance(owner, np.memmap) and _mapped.get(str(owner.filename)) is owner)
 
 
 def _map(path: str) -> np.memmap:
@@ -71,7 +69,6 @@ def _map(path: str) -> np.memmap:
 
 def _remove(path: str, process: int) -> None:
     """Delete the file of memory that the process has made; mappings stay."""
-    _files.discard(path)
     if os.getpid() == process and os.path.exists(path):
         os.unlink(path)
 
@@ -98,6 +95,5 @@ def _attached(
     """The tensor in the process that gets it."""
     made: Tensor = blank(kind, np.ndarray(shape, dtype, _map(path), start, strides))
     made._needs = needs
-    _files.add(path)
     ForkingPickler.register(kind, _reduced)
     return made
