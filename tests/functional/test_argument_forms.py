@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -113,3 +115,28 @@ def test_no_name_of_a_type(name) -> None:
         torch.tensor(X).type(name)
     with pytest.raises(TypeError, match="dtype must be a type, str, or dtype object"):
         torch.tensor(X).type(3)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.stack([x, x], axis=-1)",
+        "torch.cat([x, x], axis=1)",
+        "torch.sum(x, axis=1, keepdims=True)",
+        "torch.sort(x, axis=0).values",
+        "torch.gather(x, axis=1, index=torch.zeros(2, 1, dtype=torch.int64))",
+        "torch.linalg.norm(x, axis=0, keepdims=True)",
+        "torch.fft.fft(x, axis=0)",
+        "torch.diff(a=x, axis=0)",
+        "torch.nanmean(x, axis=0)",
+        "torch.tensor_split(x1=x, indices_or_sections=2, axis=0)[0]",
+    ],
+)
+def test_numpys_names_of_arguments(call: str) -> None:
+    """PyTorch takes `axis`, `keepdims`, `x`, `a`, `x1` and `x2` for names of its own."""
+    names = {"axis": "dim", "keepdims": "keepdim", "x1": "input", "a": "input"}
+    x = torch.arange(6.0).reshape(2, 3)
+    own = re.sub(r"\b(\w+)=", lambda found: f"{names.get(found[1], found[1])}=", call)
+    assert own != call and torch.equal(eval(call), eval(own))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axes'"):
+        torch.stack([x, x], axes=0)

@@ -77,7 +77,9 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.loss import _Loss
 from torch.nn.modules.utils import _pair
 assert isinstance(torch.nn.BatchNorm2d(2), _BatchNorm) and issubclass(torch.nn.Conv1d, _ConvNd) and _pair(3) == (3, 3)
-assert repr(torch.float32) == "torch.float32" and torch.finfo(torch.float8_e4m3fn).max == 448
+shown = repr([torch.float32, torch.ones(2).shape, torch.channels_last, torch.strided])
+assert shown == "[torch.float32, torch.Size([2]), torch.channels_last, torch.strided]"
+assert torch.finfo(torch.float8_e4m3fn).max == 448
 assert torch.jit.isinstance(3, int) and torch.jit.is_scripting() is False  # of a face, and of a module here
 assert "wrap" in dir(torch.fx) and torch.fx.wrap("f") == "f" and torch.utils._pytree.tree_map(abs, [-1]) == [1]
 x = [torch.ones(2), torch.zeros(2)]

@@ -162,6 +162,7 @@ def recovered(
 # for one of them is repeated without it.
 _OPTIONS = {"layout": "Any", "pin_memory": "bool"}
 UNBOUND = "unexpected keyword argument"
+OF_NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 
 
 def shown_options(shown: inspect.Signature) -> inspect.Signature:
@@ -181,12 +182,16 @@ def shown_options(shown: inspect.Signature) -> inspect.Signature:
 def repeated(
     name: str, function: Any, call: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], error: Exception
 ) -> Any:
-    """Repeat a call that failed because its function lacks the options of `_OPTIONS`, if it makes tensors.
+    """Repeat a call that failed because it has NumPy's names of arguments, which PyTorch takes for its own, or because
+    its function makes tensors and lacks the options of `_OPTIONS`.
 
     Raises:
         ArgumentError: the layout is not `strided`, or `pin_memory` no bool. Else the error of the call.
     """
     own = inspect.signature(function).parameters
+    theirs = {key: OF_NUMPY[key] for key in named.keys() & OF_NUMPY.keys() - own.keys() if OF_NUMPY[key] in own}
+    if theirs:
+        return call(*args, **{theirs.get(key, key): value for key, value in named.items()})
     more = {key: value for key, value in named.items() if key in _OPTIONS and key not in own}
     if not more or not {"dtype", "device"} <= own.keys():
         raise error

@@ -21,6 +21,7 @@ from .index import Names, members_of, note
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 Member = TypeVar("Member")
 
+ROOT = ["tritensor"]  # the name that the program has for the package: `scripts.names` makes it "torch"
 PACKAGE = Names("public")  # the names of tritensor, except its modules and constants
 FUNCTIONAL = Names("functional")  # the names of tritensor.functional
 SPECIAL = Names("special")  # the names that tritensor.special alone has

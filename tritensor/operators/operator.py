@@ -29,7 +29,7 @@ from ..autograd.gradients import OperatorGradient, attach, not_by, unknown
 from ..autograd.mode import recording
 from ..autograd.precision import casts, state
 from ..errors import ArgumentError, DeviceMismatchError
-from ..ground.arguments import number_of, older_order, wrong_type
+from ..ground.arguments import OF_NUMPY, number_of, older_order, wrong_type
 from ..ground.index import Names
 from ..ground.public import ShownSignature
 from ..host.threads import quietly
@@ -395,13 +395,13 @@ class Operator:
 
     def _bind(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Split keyword arguments into inputs (by name, or as `input` and `other`) and metadata with defaults."""
-        bound = dict(self.metadata)
-        named: dict[int, Any] = {}
+        bound, named = dict(self.metadata), dict[int, Any]()
         for key, value in metadata.items():
-            if key in bound:
-                bound[key] = number_of(self.name, key, value) if key in self.rule.held else value
+            word = key if key in bound or key in self.inputs else OF_NUMPY.get(key, key)
+            if word in bound:
+                bound[word] = number_of(self.name, word, value) if word in self.rule.held else value
                 continue
-            name = {"input": 0, "other": 1}.get(key, self.inputs.index(key) if key in self.inputs else None)
+            name = {"input": 0, "other": 1}.get(word, self.inputs.index(word) if word in self.inputs else None)
             if name is None:
                 raise ArgumentError(f"{self.name}() got an unexpected keyword argument '{key}'", self.signature())
             named[name] = value

@@ -25,7 +25,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ..errors import explain
-from ..types import dtypes
+from ..ground.public import ROOT
 
 ROOTS = {"torch": "tritensor", "torchvision": "tritensor.vision"}
 # The release whose behaviour is followed; programs compare `torch.__version__` with the releases that they need.
@@ -388,7 +388,7 @@ def install() -> None:
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     finder = _Finder()
-    dtypes.dtype.root = "torch"
+    ROOT[0] = "torch"
     for root in ROOTS:
         there = sys.modules.get(root)
         if there is not None and getattr(there.__spec__, "origin", None) not in _SHIMS:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import settings
 from ..errors import ArgumentError, DtypeError
-from ..ground.public import public, publish
+from ..ground.public import ROOT, public, publish
 
 __all__ = ["dtype", "finfo", "get_default_dtype", "iinfo", "promote_types", "set_default_dtype"]
 
@@ -55,10 +55,8 @@ class dtype:
         self.is_complex = category == COMPLEX
         self.is_signed = signed
 
-    root = "tritensor"  # the module's name for the program: `scripts.names` sets "torch"
-
     def __repr__(self) -> str:
-        return f"{self.root}.{self.name}"
+        return f"{ROOT[0]}.{self.name}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _named, (self.name,)

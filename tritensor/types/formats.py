@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import ArgumentError, ShapeError
 from ..ground.arguments import wrong_type
-from ..ground.public import public, publish
+from ..ground.public import ROOT, public, publish
 from . import layout
 
 Shape = tuple[int, ...]
@@ -38,7 +38,7 @@ class memory_format:
         raise ArgumentError("cannot create 'tritensor.memory_format' instances")
 
     def __repr__(self) -> str:
-        return f"tritensor.{self.name}"
+        return f"{ROOT[0]}.{self.name}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _named, (self.name,)
@@ -106,7 +106,7 @@ class Layout:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"tritensor.{self.name}"
+        return f"{ROOT[0]}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name

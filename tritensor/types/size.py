@@ -11,7 +11,7 @@ from operator import index
 from typing import Any, SupportsIndex, overload
 
 from ..errors import ArgumentError, ShapeError
-from ..ground.public import public
+from ..ground.public import ROOT, public
 
 
 @public(functional=False)
@@ -35,7 +35,7 @@ class Size(tuple[int, ...]):
         return total
 
     def __repr__(self) -> str:
-        return f"tritensor.Size({list(self)})"
+        return f"{ROOT[0]}.Size({list(self)})"
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> int: ...

@@ -9,7 +9,7 @@ from ...autograd.gradients import called, unmoved
 from ...autograd.levels import followed
 from ...errors import ArgumentError, DtypeError, RangeError, ShapeError
 from ...ground.arguments import check_tensor, number_of, older_order
-from ...ground.public import method, public
+from ...ground.public import method, public, publish
 from ...host.scalars import converted
 from ...kernels.matmul import precision as _precision  # noqa: F401 - its functions are public
 from ...kernels.matmul.family import linear as linear_operator
@@ -56,6 +56,10 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     if input.ndim != 2 or mat2.ndim != 2:
         raise ShapeError("self must be a matrix" if input.ndim != 2 else "mat2 must be a matrix")
     return quick_matmul(input, mat2)
+
+
+for _name in ("dsmm", "spmm"):  # older names
+    publish(_name, mm, functional=False)
 
 
 @public(method=True, guard=False)

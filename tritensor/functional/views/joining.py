@@ -15,7 +15,7 @@ from ...errors import ArgumentError, ShapeError
 from ...ground.arguments import check_tensors, whole, wrong_type
 from ...ground.public import public
 from ...kernels.indexing.joining import cat as cat_operator
-from ...operators.outputs import JOINED, into, takes_out
+from ...operators.outputs import JOINED, takes_out
 from ...tensors import Tensor
 from ...types import layout
 from ..creation.creation import place
@@ -34,8 +34,8 @@ def _tensors(name: str, tensors: Any) -> list[Any]:
     return list(tensors)
 
 
-@public("concat", "concatenate")
-def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+@public("concat", "concatenate", out=takes_out(JOINED))
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Concatenates tensors along `dim`, in their common dtype; the other sizes must agree.
 
     >>> import tritensor as torch
@@ -45,8 +45,6 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
     Raises:
         ShapeError: sizes or ranks differ. ValueError: there are no tensors.
     """
-    if out is not None:
-        return into(cat, JOINED, out, (tensors, dim), {})
     found = _tensors("cat", tensors)
     if not found:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
