@@ -17,10 +17,12 @@ from ..types.size import Size
 from . import constraints
 from .continuous import Cauchy, Exponential, Gamma, Normal, Uniform
 from .discrete import Categorical
-from .distribution import Distribution, stated
+from .distribution import Distribution
+from .probabilities import euler_constant
+from .properties import Formula, stated
+from .shapes import broadcast_all, sum_rightmost
 from .transform import ComposeTransform, Transform
 from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
-from .utils import Formula, broadcast_all, euler_constant, sum_rightmost
 
 __all__ = ["Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LogNormal"]
 __all__ += ["LogisticNormal", "MixtureSameFamily", "Pareto", "TransformedDistribution", "Weibull"]

@@ -12,7 +12,7 @@ from ..functional import cat as join
 from ..functional import stack as pile
 from ..tensors import Tensor
 from ..types.dtypes import bool_, finfo
-from .utils import Formula
+from .properties import Formula
 
 __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent"]
 __all__ += ["dependent_property", "greater_than", "greater_than_eq", "lower_triangular", "positive_semidefinite"]

@@ -18,9 +18,11 @@ from ..tensors import Tensor
 from ..types.dtypes import finfo
 from ..types.size import Size
 from . import constraints
-from .distribution import Distribution, stated
+from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .utils import Formula, lazy_property, like, tiny
+from .probabilities import tiny
+from .properties import Formula, lazy_property, stated
+from .shapes import like
 
 __all__ = ["Cauchy", "Chi2", "Exponential", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Laplace", "Normal"]
 __all__ += ["StudentT", "Uniform", "VonMises"]

@@ -20,7 +20,8 @@ from ..special import digamma, gammaln
 from ..tensors import Tensor
 from . import composed, continuous, discrete, exp_family, multivariate, relaxed
 from .distribution import Distribution
-from .utils import euler_constant, sum_rightmost
+from .probabilities import euler_constant
+from .shapes import sum_rightmost
 
 __all__ = ["kl_divergence", "register_kl"]
 

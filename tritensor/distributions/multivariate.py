@@ -21,9 +21,11 @@ from ..types.layout import broadcast_shapes
 from ..types.size import Size
 from . import constraints
 from .continuous import standard_gamma
-from .distribution import Distribution, stated
+from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .utils import Formula, broadcast_all, lazy_property, like, tiny
+from .probabilities import tiny
+from .properties import Formula, lazy_property, stated
+from .shapes import broadcast_all, like
 
 __all__ = ["Beta", "Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
 

@@ -13,7 +13,8 @@ from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
 from .constraints import dependent_property
-from .utils import Formula, missing, sum_rightmost
+from .properties import Formula, missing
+from .shapes import sum_rightmost
 
 
 class Transform:
