@@ -167,9 +167,8 @@ class _CorrCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        tolerance = finfo(value.dtype).eps * value.shape[-1] * 10  # of the sums of squares
-        unit = ((value.square().sum(-1) - 1).abs() < tolerance).all(-1)
-        return lower_cholesky.check(value) & unit
+        tolerance = finfo(value.dtype).eps * value.shape[-1] * 10
+        return lower_cholesky.check(value) & ((value.norm(dim=-1) - 1).abs() <= tolerance).all(-1)
 
 
 class _Square(Constraint):
@@ -183,7 +182,7 @@ class _Symmetric(_Square):
     def check(self, value: Tensor) -> Tensor:
         if value.shape[-2] != value.shape[-1]:
             return super().check(value)
-        return ((value - value.mT).abs() <= 1e-6).flatten(-2).all(-1)
+        return value.isclose(value.mT, atol=1e-6).flatten(-2).all(-1)
 
 
 class _PositiveSemidefinite(_Symmetric):
