@@ -8,6 +8,7 @@ from typing import Any
 
 from ..autograd.mode import no_grad
 from ..errors import require
+from ..functional.creation.creation import as_tensor
 from ..functional.creation.likeness import full_like, ones_like, zeros_like
 from ..functional.elementwise.pointwise import where
 from ..special import digamma, gammaln
@@ -20,7 +21,7 @@ from .discrete import Categorical
 from .distribution import Distribution
 from .probabilities import euler_constant
 from .properties import Formula, stated
-from .shapes import broadcast_all, sum_rightmost
+from .shapes import broadcast_all, like, sum_rightmost
 from .transform import ComposeTransform, Transform
 from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
 
@@ -177,10 +178,10 @@ class HalfCauchy(_Half):
     _symmetric = Cauchy
     mean = stated("Infinite.", lambda self: full_like(self.scale, float("inf")))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        return super().log_prob(value.to(self.scale.dtype) if isinstance(value, Tensor) else value)
-
     variance = stated("Infinite.", lambda self: self.base_dist.variance)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        return super()._log_density(like(as_tensor, value, self.scale))
 
 
 class Gumbel(TransformedDistribution):
