@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, pi, sqrt
+from math import log, pi, prod, sqrt
 from typing import Any
 
 from ..autograd.mode import no_grad
@@ -128,7 +128,7 @@ class TransformedDistribution(Distribution):
         return found + sum_rightmost(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
 
     def _monotone(self, share: Tensor) -> Tensor:
-        sign = ComposeTransform(self.transforms).sign
+        sign = prod(transform.sign for transform in self.transforms)
         return share if isinstance(sign, int) and sign == 1 else sign * (share - 0.5) + 0.5
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -407,7 +407,7 @@ class MixtureSameFamily(Distribution):
     )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        made = type(self).__new__(type(self)) if _instance is None else _instance
+        made = self._get_checked_instance(type(self), _instance)
         vars(made).update(vars(self), _batch_shape=Size(batch_shape))
         made._mixture = self._mixture.expand(batch_shape)  # its batch may be shorter, or larger
         made._components = self._components.expand((*batch_shape, self._components.batch_shape[-1]))

@@ -87,9 +87,11 @@ class Transform:
 
     def with_cache(self, cache_size: int = 1) -> Any:
         """The same transform with another size of its cache."""
+        if self._cache_size == cache_size:
+            return self
         made = type(self).__new__(type(self))
         vars(made).update(vars(self), _cache_size=cache_size, _inv=None, _cached_x_y=(None, None))
-        return self if self._cache_size == cache_size else made
+        return made
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
         """The shape of the result for an argument's shape."""
