@@ -16,7 +16,7 @@ import tritensor as torch
 from tritensor import distributions as d
 from tritensor import nn
 from tritensor.distributions import constraints
-from tritensor.distributions.utils import lazy_property as lazy
+from tritensor.distributions.properties import lazy_property as lazy
 from tritensor.nn.utils import parametrize
 
 PACKAGE = Path(torch.__file__).parent

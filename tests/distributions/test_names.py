@@ -14,7 +14,7 @@ from tritensor.distributions import constraints
 from tritensor.scripts import names
 
 pytestmark = pytest.mark.peer
-PARTS = ("constraints", "transforms", "kl", "utils", "constraint_registry", "exp_family", "distribution")
+PARTS = ("constraints", "transforms", "kl", "constraint_registry", "exp_family", "distribution")
 
 
 @pytest.fixture(name="peer")

@@ -11,7 +11,7 @@ import tritensor as torch
 from tritensor import distributions as d
 from tritensor.autograd import functional
 from tritensor.distributions import constraints as c
-from tritensor.distributions import utils
+from tritensor.distributions import probabilities, shapes
 
 F64 = {"dtype": torch.float64}
 VECTOR = [0.3, -0.7, 1.2]
@@ -91,8 +91,8 @@ FEW = "Too few dimensions on input"
         (lambda: d.CatTransform([3]), AssertionError, "All elements of tseq must be Transform"),
         (lambda: d.CatTransform([EXP], 1)(t([1.0])), AssertionError, "dim 1 out of range for tensor with 1 dimensions"),
         (lambda: d.StackTransform([EXP])(t([1.0, 2.0])), AssertionError, r"x\.size\(0\) = 2 must equal 1"),
-        (lambda: utils.tril_matrix_to_vec(t(ROWS), 3), ValueError, r"diag \(3\) provided is outside \[-3, 2\]"),
-        (lambda: utils.vec_to_tril_matrix(t([1.0, 2.0])), ValueError, "The size of last dimension is 2 which cannot"),
+        (lambda: shapes.tril_matrix_to_vec(t(ROWS), 3), ValueError, r"diag \(3\) provided is outside \[-3, 2\]"),
+        (lambda: shapes.vec_to_tril_matrix(t([1.0, 2.0])), ValueError, "The size of last dimension is 2 which cannot"),
         (lambda: d.biject_to(c.boolean), NotImplementedError, "Cannot transform _?Boolean constraints"),
         (lambda: d.transform_to.register(3, None)(EXP), TypeError, "Expected constraint to be either a Constraint sub"),
     ],
@@ -150,13 +150,15 @@ def test_registries_take_regions_of_ones_own() -> None:
 def test_tools() -> None:
     probs = t([0.2, 0.3, 0.5])
     for binary in (False, True):
-        assert torch.allclose(utils.logits_to_probs(utils.probs_to_logits(probs, binary), binary), probs)
-    assert utils.clamp_probs(t([0.0, 1.0])).tolist() == [2**-52, 1 - 2**-52]
+        assert torch.allclose(
+            probabilities.logits_to_probs(probabilities.probs_to_logits(probs, binary), binary), probs
+        )
+    assert probabilities.clamp_probs(t([0.0, 1.0])).tolist() == [2**-52, 1 - 2**-52]
     for diag in (-2, -1, 0, 1):
-        vector = utils.tril_matrix_to_vec(torch.arange(16, **F64).reshape(4, 4), diag)
-        assert torch.equal(utils.tril_matrix_to_vec(utils.vec_to_tril_matrix(vector, diag), diag), vector)
-    assert torch.equal(utils._sum_rightmost(torch.ones(2, 3, 4), 2), torch.full((2,), 12.0))
-    assert utils._standard_normal((2, 3), torch.float64, "cpu").dtype is torch.float64
+        vector = shapes.tril_matrix_to_vec(torch.arange(16, **F64).reshape(4, 4), diag)
+        assert torch.equal(shapes.tril_matrix_to_vec(shapes.vec_to_tril_matrix(vector, diag), diag), vector)
+    assert torch.equal(shapes._sum_rightmost(torch.ones(2, 3, 4), 2), torch.full((2,), 12.0))
+    assert shapes._standard_normal((2, 3), torch.float64, "cpu").dtype is torch.float64
 
 
 def test_modules_that_transform_have_parameters_and_a_cache_that_is_cleared() -> None:

@@ -33,6 +33,13 @@ def test_a_number_as_a_parameter_has_the_default_dtype_and_decides_that_of_a_den
     assert d.Binomial(torch.tensor(5), probs=torch.tensor(0.5)).total_count.dtype is torch.float32
 
 
+def test_a_density_that_is_not_checked_takes_numbers_and_whole_ones() -> None:
+    for value in (2.0, 2, torch.tensor(2), torch.tensor(2.0)):
+        found = [kind(1.0, validate_args=False).log_prob(value) for kind in (d.Chi2, d.HalfCauchy)]
+        assert [each.dtype for each in found] == [torch.float32] * 2
+        assert found[1].item() == pytest.approx(math.log(2 / math.pi / 5))
+
+
 def test_modes_of_shares_are_inside_at_an_end_or_not_there() -> None:
     a = torch.tensor([0.5, 1.0, 1.0, 2.0, 0.5, 3.0, 0.3], **F64)
     b = torch.tensor([0.5, 1.0, 2.0, 1.0, 2.0, 2.0, 0.6], **F64)

@@ -93,6 +93,7 @@ ELEMENTS = {
     "warm": words("0.5 1.0 2.2"),
     "weights": words("0.1 0.5 0.2 1.0 0.0 2.0 0.3"),
 }
+ELEMENTS_OF = {"reals": "real", "tall": "odds", "positives": "positive", "diagonals": "kappa"}  # vectors and matrices
 ODD = {
     "real": words("inf nan 1e30"),
     "positive": words("0.0 -1.0 inf 1e-30 1e5"),
@@ -132,9 +133,7 @@ def program(draw: Draw) -> None:
         transforms(draw)
         return
     if kind in DIGAMMA:
-        draw.say(
-            "narrow = torch.tensor(0.5, dtype=torch.float32)"
-        )  # so that gradients are compared as those of float32
+        draw.say(NARROW)
     batch = draw.shape(3, draw.integer(0, 2))
     if kind in ("LKJCholesky", "Wishart") and 0 in batch:  # which PyTorch cannot check
         return
@@ -175,13 +174,7 @@ def tensor(draw: Draw, shape: Sequence[int], kind: str, of: str) -> str:
         text = f"({text}) * {draw.one(('1.0', '0.5', '2.0'))}"
         text = f"({text}).matmul(({text}).mT)" if kind == "definite" else text
     else:
-        text = values(
-            draw,
-            shape,
-            {"reals": "real", "tall": "odds", "positives": "positive", "diagonals": "kappa"}.get(kind, kind),
-            odd,
-            of,
-        )
+        text = values(draw, shape, ELEMENTS_OF.get(kind, kind), odd, of)
     draw.say(f"{name} = {text}")
     if draw.chance(0.85):
         draw.say(f"{name}.requires_grad_()")
@@ -210,9 +203,7 @@ def distribution(draw: Draw, kind: str, batch: Sequence[int], of: str = "", widt
         else:
             shape = draw.fitting(batch) if draw.chance(0.3) else tuple(batch)
             shape = () if values_of == "warm" and draw.chance(0.7) else shape
-            shape += (width,) * (
-                values_of in ("weights", "reals", "positives", "diagonals", "tall", "definite", "factor")
-            )
+            shape += (width,) * (values_of in ("weights", "definite", "factor", *ELEMENTS_OF))
             shape += (draw.integer(1, 3),) * (values_of == "tall")
             shape += (width,) * (values_of in ("definite", "factor"))
             value = tensor(draw, shape, values_of, of if kind in WIDE or draw.chance(0.98) else dtype(draw))
@@ -265,11 +256,7 @@ def transform(draw: Draw, depth: int = 0) -> str:
     while "{transform}" in text:
         text = text.replace("{transform}", transform(draw, depth + 1), 1)
     tensors = draw.names(lambda t: t.is_floating_point() and t.ndim < 2)
-    for place, numbers in (
-        ("{real}", NUMBERS["real"][:7]),
-        ("{scale}", words("2.0 -0.5 3 1")),
-        ("{power}", words("2.0 0.5 3 -1.0")),
-    ):
+    for place, numbers in PLACES.items():
         while place in text:
             tensor_is = tensors and draw.chance(0.3)
             text = text.replace(place, draw.one(tensors) if tensor_is else draw.one(numbers), 1)
@@ -324,7 +311,7 @@ def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
     elif choice == "log_prob":
         text = f"{made}.log_prob({value(draw, made)})"
     elif choice == "cdf":
-        if re.search(r"Gumbel\((.*\n)*.*(inf|Transformed|Mixture)", "\n".join(draw.session.statements)):
+        if said(draw, r"Gumbel\((.*\n)*.*(inf|Transformed|Mixture)"):
             return  # of the uniform numbers behind it PyTorch refuses those that are nearly 1
         text = f"{made}.cdf({value(draw, made)})"
     elif choice == "icdf":
@@ -349,12 +336,15 @@ def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
         gradient(draw, result)
 
 
+def said(draw: Draw, pattern: str) -> bool:
+    """True if the program so far has a text."""
+    return re.search(pattern, "\n".join(draw.session.statements)) is not None
+
+
 def dtype_of(draw: Draw, made: str) -> str:
     """The dtype of a distribution's numbers."""
     names = draw.names(lambda t: t.is_floating_point())
-    other = draw.chance(0.03) and not re.search(
-        r"Bernoulli|Multivariate|Transformed", "\n".join(draw.session.statements)
-    )
+    other = draw.chance(0.03) and not said(draw, r"Bernoulli|Multivariate|Transformed")
     found = draw.value(names[0]).dtype if names else reference.get_default_dtype()
     return dtype(draw) if other else str(found).rpartition(".")[2]
 
@@ -396,21 +386,15 @@ def whole(draw: Draw, shape: Sequence[int], most: int) -> str:
 def samples(draw: Draw, made: str) -> None:
     """Samples, and what the libraries must agree in: all but the numbers."""
     method = draw.weighted(sample=5, rsample=4, sample_n=0.5)
-    none = (
-        "[1]"
-        if re.search(r"(LKJCholesky|Wishart|Categorical\w*|Multinomial)\(", "\n".join(draw.session.statements))
-        else "(0,)"
-    )
-    shape = draw.one(
-        ("", "()", "(2,)", "torch.Size([2])", "(2, 1)", none, "[3]")
-    )  # of which PyTorch draws no 0 samples
-    shape = draw.one(("2", "0" if none == "(0,)" else "1")) if method == "sample_n" else shape
+    least = int(said(draw, r"(LKJCholesky|Wishart|Categorical\w*|Multinomial)\("))  # of which PyTorch draws no 0
+    shape = draw.one(("", "()", "(2,)", "torch.Size([2])", "(2, 1)", f"({least},)", "[3]"))
+    shape = draw.one(("2", str(least))) if method == "sample_n" else shape
     drawn = draw.fresh("_s")
     if not draw.say(f"{drawn} = {made}.{method}({shape})"):
         return
-    transformed = "TransformedDistribution(" in "\n".join(draw.session.statements)  # so that rounding leaves a support
+    transformed = said(draw, r"TransformedDistribution\(")  # so that rounding leaves a support
     mixed = type(draw.session.theirs[made]).__name__ == "MixtureSameFamily"  # whose check is of all components
-    odd = re.search(r"\b(inf|nan)\b", "\n".join(draw.session.statements))
+    odd = said(draw, r"\b(inf|nan)\b")
     inside = "0" if transformed or mixed or odd else f"bool({made}.support.check({drawn}).all())"
     draw.say(f"{draw.fresh('f')} = {drawn}.shape, {drawn}.dtype, {drawn}.requires_grad, {inside}")
     if draw.chance(0.4) and not transformed and not mixed:
@@ -418,9 +402,7 @@ def samples(draw: Draw, made: str) -> None:
     theirs = draw.session.theirs[drawn]
     wide = theirs.is_floating_point() and theirs.dtype.itemsize == 8
     leaves = draw.names(lambda t: t.requires_grad and t.is_leaf and t.dtype.itemsize == 8)
-    gamma = re.search(
-        r"(Gamma|Chi2|Kumaraswamy|Wishart)\(", "\n".join(draw.session.statements)
-    )  # whose cdf has half of its gradients
+    gamma = said(draw, r"(Gamma|Chi2|Kumaraswamy|Wishart)\(")  # whose cdf has half of its gradients
     if method == "rsample" and wide and leaves and not gamma and not transformed and draw.chance(0.7):
         leaf, moved, implied = draw.one(leaves), draw.fresh("_g"), draw.fresh("_g")
         fixed = f"{drawn}.detach()"
@@ -435,7 +417,7 @@ def divergence(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> str:
     pairs = tritensor.distributions.kl._KL_REGISTRY
     others = [other.__name__ for one, other in pairs if one.__name__ == kind and other.__name__ in KINDS]
     theirs = draw.session.theirs[made]
-    if "Wishart(" in "\n".join(draw.session.statements) and theirs.batch_shape:
+    if said(draw, r"Wishart\(") and theirs.batch_shape:
         return ""  # PyTorch adds up a part of the whole batch
     if not others or type(theirs).__name__ != kind:
         return f"torch.distributions.kl_divergence({made}, {made})"

@@ -14,7 +14,7 @@ import tritensor as torch
 from tritensor.scripts import names
 from tritensor.scripts.faces import torch as face
 from tritensor.scripts.faces.torch import _C, fx, jit
-from tritensor.scripts.faces.torch.nn.modules import utils
+from tritensor.scripts.faces.torch.nn.modules import prefixes, tuples
 from tritensor.scripts.faces.torch.utils import _pytree as pytree
 
 from .test_run import Program, program, run
@@ -75,7 +75,7 @@ assert dict(inspect.getmembers(torch.optim))["SGD"] is torch.optim.SGD
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.loss import _Loss
-from torch.nn.modules.utils import _pair
+from torch.nn.modules.utils import _pair, consume_prefix_in_state_dict_if_present
 assert isinstance(torch.nn.BatchNorm2d(2), _BatchNorm) and issubclass(torch.nn.Conv1d, _ConvNd) and _pair(3) == (3, 3)
 shown = repr([torch.float32, torch.ones(2).shape, torch.channels_last, torch.strided])
 assert shown == "[torch.float32, torch.Size([2]), torch.channels_last, torch.strided]"
@@ -172,12 +172,12 @@ def test_arguments_of_to() -> None:
 
 
 def test_sizes_and_prefixes() -> None:
-    assert utils._triple(2) == (2, 2, 2) and utils._single([4]) == (4,) and utils._quadruple.__name__ == "_quadruple"
-    assert utils._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
-    assert utils._list_with_default([None, 3], [7, 8, 9]) == [8, 3]
+    assert tuples._triple(2) == (2, 2, 2) and tuples._single([4]) == (4,) and tuples._quadruple.__name__ == "_quadruple"
+    assert tuples._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+    assert tuples._list_with_default([None, 3], [7, 8, 9]) == [8, 3]
     state: Any = OrderedDict({"module.a": 1, "module.b.c": 2, "d": 3})
     state._metadata = {"": 1, "module": 2, "module.b": 3}
-    utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    prefixes.consume_prefix_in_state_dict_if_present(state, "module.")
     assert dict(state) == {"d": 3, "a": 1, "b.c": 2} and state._metadata == {"": 2, "b": 3}
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, pi, sqrt
+from math import log, pi, prod, sqrt
 from typing import Any
 
 from ..autograd.mode import no_grad
 from ..errors import require
+from ..functional.creation.creation import as_tensor
 from ..functional.creation.likeness import full_like, ones_like, zeros_like
 from ..functional.elementwise.pointwise import where
 from ..special import digamma, gammaln
@@ -17,10 +18,12 @@ from ..types.size import Size
 from . import constraints
 from .continuous import Cauchy, Exponential, Gamma, Normal, Uniform
 from .discrete import Categorical
-from .distribution import Distribution, stated
+from .distribution import Distribution
+from .probabilities import euler_constant
+from .properties import Formula, stated
+from .shapes import broadcast_all, like, sum_rightmost
 from .transform import ComposeTransform, Transform
 from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform, StickBreakingTransform
-from .utils import Formula, broadcast_all, euler_constant, sum_rightmost
 
 __all__ = ["Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LogNormal"]
 __all__ += ["LogisticNormal", "MixtureSameFamily", "Pareto", "TransformedDistribution", "Weibull"]
@@ -125,7 +128,7 @@ class TransformedDistribution(Distribution):
         return found + sum_rightmost(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
 
     def _monotone(self, share: Tensor) -> Tensor:
-        sign = ComposeTransform(self.transforms).sign
+        sign = prod(transform.sign for transform in self.transforms)
         return share if isinstance(sign, int) and sign == 1 else sign * (share - 0.5) + 0.5
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -175,10 +178,10 @@ class HalfCauchy(_Half):
     _symmetric = Cauchy
     mean = stated("Infinite.", lambda self: full_like(self.scale, float("inf")))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        return super().log_prob(value.to(self.scale.dtype) if isinstance(value, Tensor) else value)
-
     variance = stated("Infinite.", lambda self: self.base_dist.variance)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        return super()._log_density(like(as_tensor, value, self.scale))
 
 
 class Gumbel(TransformedDistribution):
@@ -404,7 +407,7 @@ class MixtureSameFamily(Distribution):
     )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        made = type(self).__new__(type(self)) if _instance is None else _instance
+        made = self._get_checked_instance(type(self), _instance)
         vars(made).update(vars(self), _batch_shape=Size(batch_shape))
         made._mixture = self._mixture.expand(batch_shape)  # its batch may be shorter, or larger
         made._components = self._components.expand((*batch_shape, self._components.batch_shape[-1]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import accumulate
+from operator import and_, ge, gt, le, lt
 from typing import Any
 
 from .. import linalg
@@ -12,7 +14,7 @@ from ..functional import cat as join
 from ..functional import stack as pile
 from ..tensors import Tensor
 from ..types.dtypes import bool_, finfo
-from .utils import Formula
+from .properties import Formula
 
 __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent"]
 __all__ += ["dependent_property", "greater_than", "greater_than_eq", "lower_triangular", "positive_semidefinite"]
@@ -86,44 +88,35 @@ class _Boolean(Constraint):
 
 
 class _Bounded(Constraint):
-    """Numbers above `lower`, or from it on, and below `upper`, or up to it."""
+    """Numbers that compare with each bound as its operator says."""
 
-    lower, upper = "", ""
-    shown: tuple[str, ...] = ()
+    compared: dict[str, Callable[[Any, Any], Any]] = {}
 
     def __init__(self, *bounds: Any, **named: Any) -> None:
-        given = dict(zip(self.shown, bounds)) | named
-        if len(bounds) + len(named) != len(self.shown) or set(given) != set(self.shown):
-            raise TypeError(f"{type(self).__name__}() takes {' and '.join(self.shown)}")
-        for name in self.shown:
+        given = dict(zip(self.compared, bounds)) | named
+        if len(bounds) + len(named) != len(self.compared) or set(given) != set(self.compared):
+            raise TypeError(f"{type(self).__name__}() takes {' and '.join(self.compared)}")
+        for name in self.compared:
             setattr(self, name, given[name])
 
     def check(self, value: Tensor) -> Tensor:
-        good = value % 1 == 0 if self.is_discrete else value == value
-        bounds = vars(self)
-        if self.lower:
-            good = good & (value > bounds["lower_bound"] if self.lower == "(" else value >= bounds["lower_bound"])
-        if self.upper:
-            good = good & (value < bounds["upper_bound"] if self.upper == ")" else value <= bounds["upper_bound"])
-        return good
+        good = [compare(value, getattr(self, name)) for name, compare in self.compared.items()]
+        return reduce(and_, good, value % 1 == 0) if self.is_discrete else reduce(and_, good)
 
 
-def _bounded(name: str, lower: str, upper: str, discrete: bool = False) -> Any:
-    shown = ("lower_bound",) * bool(lower) + ("upper_bound",) * bool(upper)
+def _bounded(name: str, discrete: bool = False, **compared: Callable[[Any, Any], Any]) -> Any:
     text = f"{'Whole numbers' if discrete else 'Numbers'} within bounds."
-    return type(
-        name, (_Bounded,), {"lower": lower, "upper": upper, "shown": shown, "is_discrete": discrete, "__doc__": text}
-    )
+    return type(name, (_Bounded,), {"compared": compared, "is_discrete": discrete, "__doc__": text})
 
 
-greater_than = _GreaterThan = _bounded("_GreaterThan", "(", "")
-greater_than_eq = _GreaterThanEq = _bounded("_GreaterThanEq", "[", "")
-less_than = _LessThan = _bounded("_LessThan", "", ")")
-interval = _Interval = _bounded("_Interval", "[", "]")
-half_open_interval = _HalfOpenInterval = _bounded("_HalfOpenInterval", "[", ")")
-integer_interval = _IntegerInterval = _bounded("_IntegerInterval", "[", "]", True)
-_IntegerGreaterThan = _bounded("_IntegerGreaterThan", "[", "", True)
-_IntegerLessThan = _bounded("_IntegerLessThan", "", "]", True)
+greater_than = _GreaterThan = _bounded("_GreaterThan", lower_bound=gt)
+greater_than_eq = _GreaterThanEq = _bounded("_GreaterThanEq", lower_bound=ge)
+less_than = _LessThan = _bounded("_LessThan", upper_bound=lt)
+interval = _Interval = _bounded("_Interval", lower_bound=ge, upper_bound=le)
+half_open_interval = _HalfOpenInterval = _bounded("_HalfOpenInterval", lower_bound=ge, upper_bound=lt)
+integer_interval = _IntegerInterval = _bounded("_IntegerInterval", True, lower_bound=ge, upper_bound=le)
+_IntegerGreaterThan = _bounded("_IntegerGreaterThan", True, lower_bound=ge)
+_IntegerLessThan = _bounded("_IntegerLessThan", True, upper_bound=le)
 
 
 class _Simplex(Constraint):
@@ -167,9 +160,8 @@ class _CorrCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        tolerance = finfo(value.dtype).eps * value.shape[-1] * 10  # of the sums of squares
-        unit = ((value.square().sum(-1) - 1).abs() < tolerance).all(-1)
-        return lower_cholesky.check(value) & unit
+        tolerance = finfo(value.dtype).eps * value.shape[-1] * 10
+        return lower_cholesky.check(value) & ((value.norm(dim=-1) - 1).abs() <= tolerance).all(-1)
 
 
 class _Square(Constraint):
@@ -183,7 +175,7 @@ class _Symmetric(_Square):
     def check(self, value: Tensor) -> Tensor:
         if value.shape[-2] != value.shape[-1]:
             return super().check(value)
-        return ((value - value.mT).abs() <= 1e-6).flatten(-2).all(-1)
+        return value.isclose(value.mT, atol=1e-6).flatten(-2).all(-1)
 
 
 class _PositiveSemidefinite(_Symmetric):

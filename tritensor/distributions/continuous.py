@@ -18,9 +18,11 @@ from ..tensors import Tensor
 from ..types.dtypes import finfo
 from ..types.size import Size
 from . import constraints
-from .distribution import Distribution, stated
+from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .utils import Formula, lazy_property, like, tiny
+from .probabilities import tiny
+from .properties import Formula, lazy_property, stated
+from .shapes import like
 
 __all__ = ["Cauchy", "Chi2", "Exponential", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Laplace", "Normal"]
 __all__ += ["StudentT", "Uniform", "VonMises"]
@@ -259,7 +261,7 @@ class StudentT(Distribution):
 
     def _draw(self, shape: Size) -> Tensor:
         x = like(randn, shape, self.loc)
-        squares = 2 * standard_gamma((self.df / 2).expand(x.shape))
+        squares = 2 * standard_gamma((self.df / 2).expand(shape))
         return self.loc + self.scale * x * (squares / self.df).rsqrt()
 
     def _log_density(self, value: Tensor) -> Tensor:
@@ -301,7 +303,7 @@ class FisherSnedecor(Distribution):
         return 2 * df2**2 * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2) ** 2 * (df2 - 4))
 
     def _draw(self, shape: Size) -> Tensor:
-        shape, least = shape, finfo(self.df1.dtype).tiny
+        least = finfo(self.df1.dtype).tiny
         one, other = (standard_gamma((df / 2).expand(shape)) / df for df in (self.df1, self.df2))
         return (one / other.clamp(min=least)).clamp(min=least)
 

@@ -21,9 +21,11 @@ from ..types.dtypes import finfo
 from ..types.size import Size
 from . import constraints
 from .continuous import standard_gamma
-from .distribution import Distribution, Weighted, stated
+from .distribution import Distribution, Weighted
 from .exp_family import ExponentialFamily
-from .utils import Formula, broadcast_all, like, tiny
+from .probabilities import tiny
+from .properties import Formula, stated
+from .shapes import broadcast_all, like
 
 __all__ = ["Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "NegativeBinomial", "OneHotCategorical"]
 __all__ += ["OneHotCategoricalStraightThrough", "Poisson"]

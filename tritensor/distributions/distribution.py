@@ -10,16 +10,11 @@ from ..errors import require
 from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
-from .utils import broadcast_all, lazy_property, logits_to_probs, missing, probs_to_logits
+from .probabilities import logits_to_probs, probs_to_logits
+from .properties import lazy_property, missing, stated
+from .shapes import broadcast_all
 
 __all__ = ["Distribution"]
-
-
-def stated(formula: str, compute: Any, kind: Any = property) -> Any:
-    """A property by its formula, for moments and the like; of the kind `lazy_property` one that is computed once."""
-    made = kind(compute)
-    made.__doc__ = formula
-    return made
 
 
 class Distribution:

@@ -20,11 +20,12 @@ from ..special import digamma, gammaln
 from ..tensors import Tensor
 from . import composed, continuous, discrete, exp_family, multivariate, relaxed
 from .distribution import Distribution
-from .utils import euler_constant, sum_rightmost
+from .probabilities import euler_constant
+from .properties import Formula
+from .shapes import sum_rightmost
 
 __all__ = ["kl_divergence", "register_kl"]
 
-Formula = Callable[[Any, Any], Tensor]
 _KL_REGISTRY: dict[tuple[type, type], Formula] = {}
 
 

@@ -21,9 +21,11 @@ from ..types.layout import broadcast_shapes
 from ..types.size import Size
 from . import constraints
 from .continuous import standard_gamma
-from .distribution import Distribution, stated
+from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .utils import Formula, broadcast_all, lazy_property, like, tiny
+from .probabilities import tiny
+from .properties import Formula, lazy_property, stated
+from .shapes import broadcast_all, like
 
 __all__ = ["Beta", "Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
 
@@ -217,8 +219,7 @@ class Gaussian(Distribution):
         return -0.5 * (self._event_shape[0] * log(2 * pi) + squares) - self._half_log_determinant()
 
     def _nats(self) -> Tensor:
-        found = 0.5 * self._event_shape[0] * (1 + log(2 * pi)) + self._half_log_determinant()
-        return found.expand(self._batch_shape)
+        return 0.5 * self._event_shape[0] * (1 + log(2 * pi)) + self._half_log_determinant()
 
 
 class MultivariateNormal(Spread, Gaussian):
@@ -243,8 +244,7 @@ class MultivariateNormal(Spread, Gaussian):
     @property
     def variance(self) -> Tensor:
         """The diagonal of the covariance."""
-        found = self._unbroadcasted_scale_tril.square().sum(-1)
-        return found.expand(*self._batch_shape, *self._event_shape)
+        return self._unbroadcasted_scale_tril.square().sum(-1).expand(*self._batch_shape, *self._event_shape)
 
     def _draw(self, shape: Size) -> Tensor:
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, like(randn, shape, self.loc))
@@ -368,7 +368,7 @@ class LKJCholesky(Distribution):
         require(dim >= 2, ValueError, words, dim)
         self.dim = dim
         self._set(validate_args, concentration=concentration)
-        self._event_shape = type(self._event_shape)((dim, dim))
+        self._event_shape = Size((dim, dim))
 
     def _draw(self, shape: Size) -> Tensor:
         eta = self.concentration.unsqueeze(-1)

@@ -13,10 +13,11 @@ from ..types.size import Size
 from . import constraints
 from .composed import TransformedDistribution
 from .discrete import Binary, OfClasses
-from .distribution import stated
 from .exp_family import ExponentialFamily
+from .probabilities import clamp_probs, logits_to_probs, probs_to_logits
+from .properties import Formula, lazy_property, stated
+from .shapes import broadcast_all, like
 from .transforms import ExpTransform, SigmoidTransform
-from .utils import Formula, broadcast_all, clamp_probs, lazy_property, like, logits_to_probs, probs_to_logits
 
 __all__ = ["ContinuousBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 _Weights = Tensor | float | None

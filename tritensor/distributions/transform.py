@@ -13,7 +13,8 @@ from ..tensors import Tensor
 from ..types.size import Size
 from . import constraints
 from .constraints import dependent_property
-from .utils import Formula, missing, sum_rightmost
+from .properties import Formula, missing
+from .shapes import sum_rightmost
 
 
 class Transform:
@@ -86,9 +87,11 @@ class Transform:
 
     def with_cache(self, cache_size: int = 1) -> Any:
         """The same transform with another size of its cache."""
+        if self._cache_size == cache_size:
+            return self
         made = type(self).__new__(type(self))
         vars(made).update(vars(self), _cache_size=cache_size, _inv=None, _cached_x_y=(None, None))
-        return self if self._cache_size == cache_size else made
+        return made
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
         """The shape of the result for an argument's shape."""

@@ -19,8 +19,9 @@ from ..types.size import Size
 from . import constraints
 from .constraints import dependent_property
 from .distribution import Distribution
+from .properties import Formula
+from .shapes import broadcast_all, like, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 from .transform import ComposeTransform, Transform, ValueTransform
-from .utils import Formula, broadcast_all, like, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform"]
 __all__ += ["CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform"]

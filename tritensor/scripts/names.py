@@ -52,33 +52,33 @@ _PARTS = {
 }
 _WHOLE = {"torch.nn.modules": "torch.nn"}
 _WHOLE |= {f"{whole}.{part}": _WHOLE.get(whole, whole) for whole, parts in _PARTS.items() for part in parts.split()}
-# Where the private names of such a part are, which libraries import.
+# Modules here, besides those of such a part's whole, in which its names are: private ones, which libraries import, too.
 _WITHIN = {
-    f"torch.nn.modules.{part}": f"tritensor.nn.{file}"
-    for part, file in {
-        "batchnorm": "batch_normalization",
-        "conv": "convolution",
-        "dropout": "dropout",
-        "instancenorm": "batch_normalization",
-        "loss": "loss",
-        "module": "hooks",
-        "padding": "padding",
-        "pooling": "pooling",
-        "linear": "linear",
+    f"torch.{theirs}": [f"tritensor.{file}" for file in ours.split()]
+    for theirs, ours in {
+        "backends.mkl": "scripts.faces.torch.backends.unused",
+        "backends.mkldnn": "scripts.faces.torch.backends.unused",
+        "backends.openmp": "scripts.faces.torch.backends.unused",
+        "distributions.dirichlet": "distributions.multivariate",
+        "distributions.lowrank_multivariate_normal": "distributions.multivariate",
+        "distributions.multivariate_normal": "distributions.multivariate",
+        "distributions.relaxed_bernoulli": "distributions.relaxed",
+        "distributions.relaxed_categorical": "distributions.relaxed",
+        "distributions.utils": "distributions.shapes distributions.probabilities distributions.properties",
+        "nn.modules.batchnorm": "nn.batch_normalization",
+        "nn.modules.conv": "nn.convolution",
+        "nn.modules.dropout": "nn.dropout",
+        "nn.modules.instancenorm": "nn.batch_normalization",
+        "nn.modules.linear": "nn.linear",
+        "nn.modules.loss": "nn.loss",
+        "nn.modules.module": "nn.hooks",
+        "nn.modules.padding": "nn.padding",
+        "nn.modules.pooling": "nn.pooling",
+        "nn.modules.utils": "scripts.faces.torch.nn.modules.tuples scripts.faces.torch.nn.modules.prefixes",
+        "utils.data._utils": "utils.data",
+        "utils.data._utils.collate": "utils.data.collate",
     }.items()
 }
-_WITHIN |= {
-    f"torch.distributions.{part}": f"tritensor.distributions.{file}"
-    for file, parts in {
-        "multivariate": "dirichlet lowrank_multivariate_normal multivariate_normal",
-        "relaxed": "relaxed_bernoulli relaxed_categorical",
-    }.items()
-    for part in parts.split()
-}
-_UNUSED = f"{__package__}.faces.torch.backends.unused"
-_WITHIN |= {f"torch.backends.{library}": _UNUSED for library in ("mkl", "mkldnn", "openmp")}
-_WITHIN |= {"torch.utils.data._utils": "tritensor.utils.data"}
-_WITHIN |= {"torch.utils.data._utils.collate": "tritensor.utils.data.collate"}
 # Names that `import *` takes besides a module's own, which has them from elsewhere.
 _ALSO = {"torch.autograd": ("Function", "gradcheck", "gradgradcheck"), "torch.hub": ("load",)}
 _PACKAGE = str(Path(__file__).parents[1])
@@ -104,7 +104,7 @@ def modules_for(name: str) -> tuple[ModuleType, ...]:
     """
     found = {}
     whole = _own(_WHOLE.get(name, name))
-    for candidate in (_own(name), whole, _WITHIN.get(name, whole), f"{__package__}.faces.{name}"):
+    for candidate in (_own(name), whole, *_WITHIN.get(name, ()), f"{__package__}.faces.{name}"):
         try:
             found[candidate] = importlib.import_module(candidate)
         except ModuleNotFoundError as error:
@@ -305,8 +305,8 @@ class Facade(ModuleType):
         imported."""
         found = dict.fromkeys(_ALSO.get(self.__name__, ()))
         for module in _names_of(self)["_modules"]:
-            given = getattr(module, "__all__", None)
-            wanted = given or {name for name in dir(module) if not name.startswith("_")} - {"annotations"}
+            public = {name for name in dir(module) if not name.startswith("_")} - {"annotations"}
+            wanted = getattr(module, "__all__", public)
             for name in {*dir(module), *wanted}:
                 if isinstance(getattr(module, name, None), ModuleType):
                     if not name.startswith("_") and modules_for(f"{self.__name__}.{name}"):

@@ -1,13 +1,10 @@
-"""Tools of distributions: parameters of one shape, probabilities and logits, properties that are computed once."""
+"""Shapes of parameters and events: one shape for several, sums over events, triangles of matrices as vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, cast
 
-from ..autograd.mode import enable_grad, recording
-from ..autograd.precision import state
 from ..errors import require
 from ..functional.creation.creation import tensor
 from ..functional.creation.ranges import arange
@@ -16,35 +13,8 @@ from ..operators.rules import Number
 from ..random import randn
 from ..tensors import Tensor
 from ..types.dtypes import dtype as Dtype
-from ..types.dtypes import finfo
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
-__all__ += ["tril_matrix_to_vec", "vec_to_tril_matrix"]
-Formula = Callable[..., Tensor]  # a method that is one expression
-euler_constant = 0.57721566490153286
-
-
-class lazy_property(cached_property[Any]):
-    """A property that is computed when it is first read, always with recording on, and then is a plain attribute.
-
-    `sample` reads it without recording, and gradients flow through it later. In inference mode and under autocast it is
-    computed anew, because outside of them that value would have no graph, or another dtype.
-    """
-
-    def __get__(self, instance: object, owner: object = None) -> Any:
-        if instance is None:
-            return self
-        if recording.inference or state.types:
-            return self.func(instance)
-        with enable_grad():
-            value = self.func(instance)
-        setattr(instance, str(self.attrname), value)
-        return value
-
-
-def tiny(x: Tensor) -> float:
-    """The step from 1 of a tensor's dtype; probabilities and uniform numbers are kept that far from 0 and 1."""
-    return float(finfo(x.dtype).eps)
+__all__ = ["broadcast_all", "tril_matrix_to_vec", "vec_to_tril_matrix"]
 
 
 def broadcast_all(*values: Any) -> Any:
@@ -63,12 +33,6 @@ def broadcast_all(*values: Any) -> Any:
     return broadcast_tensors(*made)
 
 
-@property  # type: ignore[misc]
-def missing(self: object) -> Formula:
-    """What is left to subclasses."""
-    raise NotImplementedError
-
-
 def like(made: Callable[..., Tensor], shape: Any, of: Tensor) -> Tensor:
     """What a function makes of a shape, with a tensor's dtype and device."""
     return made(shape, dtype=of.dtype, device=of.device)
@@ -77,22 +41,6 @@ def like(made: Callable[..., Tensor], shape: Any, of: Tensor) -> Tensor:
 def sum_rightmost(x: Tensor, count: int) -> Tensor:
     """The sum over the last dimensions."""
     return x.sum(tuple(range(-count, 0))) if count else x
-
-
-def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities that are neither 0 nor 1: the step from 1 of their dtype away from them at least."""
-    return probs.clamp(tiny(probs), 1 - tiny(probs))
-
-
-def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """The probabilities of log-odds, or of logarithms of probabilities along the last dimension."""
-    return logits.sigmoid() if is_binary else logits.softmax(-1)
-
-
-def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """The log-odds, or the logarithms, of probabilities, which are kept from 0 and 1."""
-    kept = clamp_probs(probs)
-    return kept.log() - (-kept).log1p() if is_binary else kept.log()
 
 
 def _triangle(n: int, diag: int, like: Tensor) -> Tensor:
