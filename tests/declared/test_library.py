@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import tritensor as ours
-from tritensor import ops
 
 Log = list[Any]
 NUMBERS = itertools.count()  # of namespaces: an operator is defined once in a process
@@ -180,6 +179,7 @@ def kernels(torch: Any) -> Log:
     library.define(f"{space}::eighth", "(Tensor x) -> Tensor")
     library.impl(lib, "eighth", "CPU")(lambda x: x / 8)
     space_of = getattr(torch.ops, space)
+    log += [hasattr(getattr(torch.ops, f"{space}_without_operators"), "f"), hasattr(space_of, "half")]
     log += [space_of.quarter(x).tolist(), space_of.eighth.default(x).tolist()]
     log += [refused(lambda: library.register_fake(f"{space}::nothing", print)), refused(lambda: lib.define("half"))]
     log += [refused(lambda: space_of.nothing), refused(lambda: lib.define("half(Tensor) -> Tensor"))[0]]
@@ -231,9 +231,15 @@ def test_schemas_and_checks() -> None:
 def test_operators_by_name() -> None:
     assert operators(ours)[0] == "[2.0, 4.0]" and kernels(ours)[2] == "[3.0, 3.0]"
     with pytest.raises(AttributeError):
-        _ = ours.ops.nothing_of_this_name
+        _ = ours.ops.__nothing_of_this_name__
     with pytest.raises(AttributeError, match="'_OpNamespace' 'mine' object has no attribute 'nothing'"):
-        _ = ops.namespace("mine").nothing
+        _ = ours.ops.mine.nothing
+
+
+def test_any_name_is_one_of_a_namespace() -> None:
+    for space in ("Any", "namespace", "Namespace", "annotations"):
+        op = ours.library.custom_op(f"{space}::f", lambda x: x * 2, schema="(Tensor x) -> Tensor", mutates_args=())
+        assert getattr(ours.ops, space).f is op and ours.ops.Any.f(ours.ones(1)).tolist() == [2.0]
 
 
 def test_what_is_not_there() -> None:

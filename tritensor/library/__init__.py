@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .. import ops
 from ..errors import AutogradError, require
 from .checks import OpCheckError, opcheck
-from .definitions import CustomOpDef, found_by, kept
+from .definitions import CustomOpDef, defined, found_by, kept
 from .schemas import Schema, infer_schema
 
 __all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "impl", "infer_schema", "opcheck"]
@@ -79,8 +78,7 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: obje
     Raises:
         RuntimeError: there is one of this name.
     """
-    namespace, _, name = qualname.partition("::")
-    if isinstance(vars(ops.namespace(namespace)).get(name.partition(".")[0]), CustomOpDef):
+    if defined(qualname):
         words = f"Tried to register an operator ({qualname}{schema}) with the same name and overload name"
         raise AutogradError(f"{words} multiple times.")
     CustomOpDef(qualname, schema)

@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from functools import update_wrapper
 from typing import Any
 
-from .. import ops
 from ..autograd.mode import no_grad, recording
 from ..errors import AutogradError, UnsupportedError, require
 from ..functional.views.joining import stack
@@ -17,6 +16,29 @@ from ..operators.function import Function
 from ..tensors import Tensor, tensors_in
 from ..types import devices
 from .schemas import Schema
+
+
+class Namespace:
+    """The operators of one namespace."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+
+
+class Namespaces:
+    """What `tritensor.ops` is: the operators by namespace and name, `ops.mylib.sin(x)`; any namespace is there."""
+
+    def __getattr__(self, name: str) -> Namespace:
+        if name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        made: Namespace = vars(self).setdefault(name, Namespace(name))
+        return made
+
+
+ops = Namespaces()
 
 
 class CustomOpDef:
@@ -37,7 +59,7 @@ class CustomOpDef:
         if fn is not None:
             update_wrapper(self, fn)
         self._function = _recorded(self)
-        setattr(ops.namespace(namespace), short, self)
+        setattr(getattr(ops, namespace), short, self)
 
     fake: Callable[..., Any] | None = None
     vmap: Callable[..., Any] | None = None
@@ -236,12 +258,16 @@ def _recorded(operator: CustomOpDef) -> type[Function]:
     return Recorded
 
 
+def defined(qualname: str) -> CustomOpDef | None:
+    """The operator of a name, `mylib::sin`, if there is one."""
+    namespace, _, name = qualname.partition("::")
+    found: CustomOpDef | None = getattr(getattr(ops, namespace), name.partition(".")[0], None)
+    return found
+
+
 def found_by(op: CustomOpDef | str) -> CustomOpDef:
     """An operator, by itself or by its name."""
-    if isinstance(op, CustomOpDef):
-        return op
-    namespace, _, name = op.partition("::")
-    found = getattr(ops.namespace(namespace), name.partition(".")[0], None)
-    if not isinstance(found, CustomOpDef):
+    found = op if isinstance(op, CustomOpDef) else defined(op)
+    if found is None:
         raise AutogradError(f"operator {op} does not exist", remedy="define it first: library.define, or custom_op")
     return found
