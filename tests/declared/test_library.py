@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -211,7 +213,52 @@ def checks(torch: Any) -> Log:
     return [str(each).replace(space, "space") for each in log]
 
 
-PROGRAMS = (schemas, operators, kernels, checks)
+def layers(torch: Any) -> Log:
+    """Operators that others make up, that call themselves, and that a function of autograd's stands before."""
+    space, log = f"layers_{next(NUMBERS)}", []
+    lib, x, leaf = torch.library.Library(space, "DEF"), torch.ones(2), torch.ones(2, requires_grad=True)
+    space_of = getattr(torch.ops, space)
+    lib.define("power(Tensor x, int n) -> Tensor")
+    lib.impl("power", lambda x, n: x if n == 0 else space_of.power(x * 2, n - 1), "CompositeImplicitAutograd")
+    log += [space_of.power(x, 3).tolist(), space_of.power(leaf, 2).requires_grad]
+    lib.define("twice(Tensor x) -> Tensor")
+    lib.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+    log += [torch.func.vmap(space_of.twice)(torch.ones(3, 2)).tolist()]
+    lib.impl("twice", lambda x: x * 5, "CPU")
+    log += [space_of.twice(x).tolist()]
+    below = getattr(torch._C, "_AutoDispatchBelowAutograd", nullcontext) if torch is not ours else nullcontext
+    both = threading.Barrier(2)
+
+    class Scaled(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            both.wait(60)  # the other thread is here, too
+            with below():
+                return space_of.scaled(x)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 7
+
+    lib.define("scaled(Tensor x) -> Tensor")
+    lib.impl("scaled", Scaled.apply, "Autograd")
+    lib.impl("scaled", lambda x: x * 3, "CPU")
+
+    def run() -> None:
+        own = torch.ones(2, requires_grad=True)
+        result = space_of.scaled(own)
+        result.sum().backward()
+        log.append((result.tolist(), own.grad.tolist()))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return log
+
+
+PROGRAMS = (schemas, operators, kernels, checks, layers)
 
 
 @pytest.mark.peer
@@ -234,6 +281,10 @@ def test_operators_by_name() -> None:
         _ = ours.ops.__nothing_of_this_name__
     with pytest.raises(AttributeError, match="'_OpNamespace' 'mine' object has no attribute 'nothing'"):
         _ = ours.ops.mine.nothing
+
+
+def test_layers_of_operators() -> None:
+    assert layers(ours) == [[8.0] * 2, True, [[2.0] * 2] * 3, [5.0] * 2, *[([3.0] * 2, [7.0] * 2)] * 2]
 
 
 def test_any_name_is_one_of_a_namespace() -> None:

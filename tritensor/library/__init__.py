@@ -103,8 +103,10 @@ def impl(
     def keep(fn: Callable[..., Any]) -> None:
         found = found_by(qualname)
         for kind in kinds:
-            if kind.startswith(("Autograd", "CompositeImplicit")):
+            if kind.startswith("Autograd"):
                 found.through = fn
+            elif kind.startswith("CompositeImplicit"):
+                found.composed = fn
             else:
                 everywhere = kind in ("default", "BackendSelect") or kind.startswith("Composite")
                 found.kernels[None if everywhere else kind.lower()] = fn

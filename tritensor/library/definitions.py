@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import update_wrapper
@@ -41,6 +42,16 @@ class Namespaces:
 ops = Namespaces()
 
 
+class _Here(threading.local):
+    """The operators whose function of `through` this thread is in: they are what is below it."""
+
+    def __init__(self) -> None:
+        self.below: set[CustomOpDef] = set()
+
+
+_here = _Here()
+
+
 class CustomOpDef:
     """An operator of a program: what it computes on each kind of device, its gradient, and its results on meta tensors.
 
@@ -65,7 +76,8 @@ class CustomOpDef:
     vmap: Callable[..., Any] | None = None
     backward: Callable[..., Any] | None = None
     setup: Callable[..., Any] | None = None
-    through: Callable[..., Any] | None = None  # computes and records
+    through: Callable[..., Any] | None = None  # computes and records, and may call the operator for the rest
+    composed: Callable[..., Any] | None = None  # computes by other operators, where there is no kernel
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -78,12 +90,14 @@ class CustomOpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute it, and record it if an input needs a gradient."""
         args, kwargs = self.schema.bind(args, kwargs)
-        if self.through is not None:
-            through, self.through = self.through, None  # which may call the operator for the rest
+        if self.composed is not None and not self.kernels:
+            return self.composed(*args, **kwargs)
+        if self.through is not None and self not in _here.below:
+            _here.below.add(self)
             try:
-                return through(*args, **kwargs)
+                return self.through(*args, **kwargs)
             finally:
-                self.through = through
+                _here.below.remove(self)
         tensors = list(tensors_in([*args, *kwargs.values()]))
         needed = recording.enabled and any(x.requires_grad for x in tensors) and (self.checked or self.backward)
         if not needed and not any(isinstance(x._data, Lifted) for x in tensors):
@@ -104,6 +118,7 @@ class CustomOpDef:
         if kind == "meta" and "meta" not in self.kernels:
             return self.faked(args, kwargs)
         kernel = self._init_fn if kind in self._off else self.kernels.get(kind) or self.kernels.get(None)
+        kernel = kernel or self.composed
         if kernel is None:
             words = f"Could not run '{self._qualname}' with arguments from the '{kind.upper()}' backend."
             have = ", ".join(str(each).upper() for each in self.kernels) or "none"
