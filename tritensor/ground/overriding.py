@@ -145,9 +145,10 @@ def push(mode: object) -> None:
     switch(1)
 
 
-def pop() -> None:
-    """Leave the innermost mode."""
-    here.modes.pop()
+def pop(mode: object) -> None:
+    """Leave a mode of the thread, which another one may be in: a profiler's block may end in that of a mode."""
+    modes = here.modes
+    del modes[max(place for place, each in enumerate(modes) if each is mode)]
     switch(-1)
 
 
