@@ -307,11 +307,8 @@ def test_what_is_not_there() -> None:
     function.__annotations__ = {"x": "Nowhere", "return": None}
     with pytest.raises(ValueError, match="Unsupported type annotation"):
         ours.library.infer_schema(function, mutates_args=())
-    try:
-        x = ours.ones(2, device="meta")
-    except RuntimeError:
-        pytest.skip("there is no device meta")
     op.register_fake(lambda x, k: x.new_empty(3))
+    x = ours.ones(2, device="meta")
     assert op(x).shape == (3,) and op(x).device.type == "meta"
 
 
