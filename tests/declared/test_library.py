@@ -113,6 +113,9 @@ def operators(torch: Any) -> Log:
     added = made("add_", add_, "(Tensor(a!) x, float by) -> ()", mutates_args={"x"})
     version = x._version
     log += [added(x, 1.0), x.tolist(), x._version - version, added(leaf, 1.0)]
+    with_operators = made("with_operators", lambda x: x.add_(1) and None, "(Tensor(a!) x) -> ()", mutates_args={"x"})
+    version = x[:1]._version
+    log += [with_operators(x[:1]), x[:1]._version - version]
     y = torch.ones(2, requires_grad=True) * 1
     z = y * y
     with torch.no_grad():

@@ -41,7 +41,7 @@ def custom_op(
 
     Args:
         name: with a namespace, `mylib::scale`.
-        mutates_args: the names of the arguments that the function changes in place; each call counts as one change.
+        mutates_args: the names of the arguments that the function changes in place; a call counts as a change of them.
         device_types: the kinds of devices whose kernel the function is, such as "cpu"; all of them by default.
         schema: arguments and results, in place of those that the annotations say (`infer_schema`).
         tags: accepted.

@@ -124,12 +124,10 @@ class CustomOpDef:
             have = ", ".join(str(each).upper() for each in self.kernels) or "none"
             raise UnsupportedError(words, f"it has kernels for these backends: {have}", remedy="register_kernel")
         given = dict(zip([each.name for each in self.schema.arguments], args)) | kwargs
-        changed = [(x, x._version) for x in tensors_in([given[name] for name in self._mutated])]
         with no_grad() if self.checked else nullcontext():
             found = kernel(*args, **kwargs)
-        for x, version in changed:  # the operator is one change
-            counter = x._counter = x._counter or [0]
-            counter[0] = version + 1
+        for x in tensors_in([given[name] for name in self._mutated]):
+            x._count_change()
         outputs = list(tensors_in(found if isinstance(found, (tuple, list)) else [found])) if self.checked else []
         for position, x in enumerate(outputs):
             if any(_shares(x, other) for other in (*tensors, *outputs[:position])):
