@@ -98,7 +98,7 @@ def operators(torch: Any) -> Log:
     x, leaf = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0], requires_grad=True)
     log += [scale(x).tolist(), scale(x, by=3.0).tolist(), scale(by=1.0, x=x).tolist(), scale(leaf).requires_grad]
     log += [refused(lambda: scale(leaf).sum().backward()), refused(lambda: scale("a")), refused(lambda: scale())]
-    log += [refused(lambda: scale(x, 1.0, 2.0))]
+    log += [refused(lambda: scale(x, 1.0, 2.0)), refused(lambda: scale(x, x=x))]
     scale.register_autograd(
         lambda ctx, grad: (grad * ctx.by, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[1])
     )
@@ -124,6 +124,11 @@ def operators(torch: Any) -> Log:
     same = made("same", lambda x: x, "(Tensor x) -> Tensor", mutates_args=())
     part = made("part", lambda x: (x + 1, x[:1]), "(Tensor x) -> (Tensor, Tensor)", mutates_args=())
     log += [refused(lambda f=f: f(x))[1][:4] for f in (same, part)]
+    diagonal = torch.eye(2).to_sparse()
+    log += [
+        same(diagonal).to_dense().tolist(),
+        made("doubled", lambda x: x * 2, "(Tensor x) -> Tensor", mutates_args=())(diagonal).is_sparse,
+    ]
     total = made(
         "total",
         lambda many, by: [x * y for x, y in zip(many, by)],

@@ -202,7 +202,9 @@ def kept(fn: Callable[..., Any] | None, keep: Callable[[Any], Any]) -> Any:
 
 
 def _shares(x: Tensor, y: Tensor) -> bool:
-    """True if two tensors are one, or on one storage."""
+    """True if two tensors are one, or on one storage; sparse ones have none."""
+    if x.is_sparse or y.is_sparse:
+        return False
     return x is y or bool(x.numel() and y.numel() and x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())
 
 
