@@ -52,7 +52,6 @@ _LATER = (
     "multiprocessing",
     "nn",
     "onnx",
-    "ops",
     "optim",
     "overrides",
     "profiler",
@@ -77,6 +76,7 @@ _FROM = {
     "compile": "compiler",
     "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "is_anomaly_enabled": "autograd.anomaly_mode",
+    "ops": "library.definitions",
     "plot": "tensors.drawing",
     "vmap": "func",
 }

@@ -28,7 +28,7 @@ class TorchFunctionMode:
         return self
 
     def __exit__(self, *error: object) -> None:
-        overriding.pop()
+        overriding.pop(self)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

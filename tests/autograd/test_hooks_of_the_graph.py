@@ -189,6 +189,9 @@ def several_tensors(lib: Any) -> list[Any]:
         y.register_hook(called.append)
         torch.autograd.grad(total, x)
         log.append(called)
+        product = x * y
+        product.register_hook(lambda grad, x=x, note=note: lib.graph.register_multi_grad_hook([x], note) and None)
+        product.sum().backward()  # in which the hook comes
     return [str(each) for each in log]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 import tritensor as ours
-from tritensor import ops
 
 Log = list[Any]
 NUMBERS = itertools.count()  # of namespaces: an operator is defined once in a process
@@ -97,7 +98,7 @@ def operators(torch: Any) -> Log:
     x, leaf = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0], requires_grad=True)
     log += [scale(x).tolist(), scale(x, by=3.0).tolist(), scale(by=1.0, x=x).tolist(), scale(leaf).requires_grad]
     log += [refused(lambda: scale(leaf).sum().backward()), refused(lambda: scale("a")), refused(lambda: scale())]
-    log += [refused(lambda: scale(x, 1.0, 2.0))]
+    log += [refused(lambda: scale(x, 1.0, 2.0)), refused(lambda: scale(x, x=x))]
     scale.register_autograd(
         lambda ctx, grad: (grad * ctx.by, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[1])
     )
@@ -112,6 +113,9 @@ def operators(torch: Any) -> Log:
     added = made("add_", add_, "(Tensor(a!) x, float by) -> ()", mutates_args={"x"})
     version = x._version
     log += [added(x, 1.0), x.tolist(), x._version - version, added(leaf, 1.0)]
+    with_operators = made("with_operators", lambda x: x.add_(1) and None, "(Tensor(a!) x) -> ()", mutates_args={"x"})
+    version = x[:1]._version
+    log += [with_operators(x[:1]), x[:1]._version - version]
     y = torch.ones(2, requires_grad=True) * 1
     z = y * y
     with torch.no_grad():
@@ -120,6 +124,11 @@ def operators(torch: Any) -> Log:
     same = made("same", lambda x: x, "(Tensor x) -> Tensor", mutates_args=())
     part = made("part", lambda x: (x + 1, x[:1]), "(Tensor x) -> (Tensor, Tensor)", mutates_args=())
     log += [refused(lambda f=f: f(x))[1][:4] for f in (same, part)]
+    diagonal = torch.eye(2).to_sparse()
+    log += [
+        same(diagonal).to_dense().tolist(),
+        made("doubled", lambda x: x * 2, "(Tensor x) -> Tensor", mutates_args=())(diagonal).is_sparse,
+    ]
     total = made(
         "total",
         lambda many, by: [x * y for x, y in zip(many, by)],
@@ -180,6 +189,7 @@ def kernels(torch: Any) -> Log:
     library.define(f"{space}::eighth", "(Tensor x) -> Tensor")
     library.impl(lib, "eighth", "CPU")(lambda x: x / 8)
     space_of = getattr(torch.ops, space)
+    log += [hasattr(getattr(torch.ops, f"{space}_without_operators"), "f"), hasattr(space_of, "half")]
     log += [space_of.quarter(x).tolist(), space_of.eighth.default(x).tolist()]
     log += [refused(lambda: library.register_fake(f"{space}::nothing", print)), refused(lambda: lib.define("half"))]
     log += [refused(lambda: space_of.nothing), refused(lambda: lib.define("half(Tensor) -> Tensor"))[0]]
@@ -211,7 +221,52 @@ def checks(torch: Any) -> Log:
     return [str(each).replace(space, "space") for each in log]
 
 
-PROGRAMS = (schemas, operators, kernels, checks)
+def layers(torch: Any) -> Log:
+    """Operators that others make up, that call themselves, and that a function of autograd's stands before."""
+    space, log = f"layers_{next(NUMBERS)}", []
+    lib, x, leaf = torch.library.Library(space, "DEF"), torch.ones(2), torch.ones(2, requires_grad=True)
+    space_of = getattr(torch.ops, space)
+    lib.define("power(Tensor x, int n) -> Tensor")
+    lib.impl("power", lambda x, n: x if n == 0 else space_of.power(x * 2, n - 1), "CompositeImplicitAutograd")
+    log += [space_of.power(x, 3).tolist(), space_of.power(leaf, 2).requires_grad]
+    lib.define("twice(Tensor x) -> Tensor")
+    lib.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+    log += [torch.func.vmap(space_of.twice)(torch.ones(3, 2)).tolist()]
+    lib.impl("twice", lambda x: x * 5, "CPU")
+    log += [space_of.twice(x).tolist()]
+    below = getattr(torch._C, "_AutoDispatchBelowAutograd", nullcontext) if torch is not ours else nullcontext
+    both = threading.Barrier(2)
+
+    class Scaled(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            both.wait(60)  # the other thread is here, too
+            with below():
+                return space_of.scaled(x)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 7
+
+    lib.define("scaled(Tensor x) -> Tensor")
+    lib.impl("scaled", Scaled.apply, "Autograd")
+    lib.impl("scaled", lambda x: x * 3, "CPU")
+
+    def run() -> None:
+        own = torch.ones(2, requires_grad=True)
+        result = space_of.scaled(own)
+        result.sum().backward()
+        log.append((result.tolist(), own.grad.tolist()))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return log
+
+
+PROGRAMS = (schemas, operators, kernels, checks, layers)
 
 
 @pytest.mark.peer
@@ -231,9 +286,19 @@ def test_schemas_and_checks() -> None:
 def test_operators_by_name() -> None:
     assert operators(ours)[0] == "[2.0, 4.0]" and kernels(ours)[2] == "[3.0, 3.0]"
     with pytest.raises(AttributeError):
-        _ = ours.ops.nothing_of_this_name
+        _ = ours.ops.__nothing_of_this_name__
     with pytest.raises(AttributeError, match="'_OpNamespace' 'mine' object has no attribute 'nothing'"):
-        _ = ops.namespace("mine").nothing
+        _ = ours.ops.mine.nothing
+
+
+def test_layers_of_operators() -> None:
+    assert layers(ours) == [[8.0] * 2, True, [[2.0] * 2] * 3, [5.0] * 2, *[([3.0] * 2, [7.0] * 2)] * 2]
+
+
+def test_any_name_is_one_of_a_namespace() -> None:
+    for space in ("Any", "namespace", "Namespace", "annotations"):
+        op = ours.library.custom_op(f"{space}::f", lambda x: x * 2, schema="(Tensor x) -> Tensor", mutates_args=())
+        assert getattr(ours.ops, space).f is op and ours.ops.Any.f(ours.ones(1)).tolist() == [2.0]
 
 
 def test_what_is_not_there() -> None:
@@ -250,11 +315,8 @@ def test_what_is_not_there() -> None:
     function.__annotations__ = {"x": "Nowhere", "return": None}
     with pytest.raises(ValueError, match="Unsupported type annotation"):
         ours.library.infer_schema(function, mutates_args=())
-    try:
-        x = ours.ones(2, device="meta")
-    except RuntimeError:
-        pytest.skip("there is no device meta")
     op.register_fake(lambda x, k: x.new_empty(3))
+    x = ours.ones(2, device="meta")
     assert op(x).shape == (3,) and op(x).device.type == "meta"
 
 

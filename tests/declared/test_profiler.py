@@ -65,6 +65,20 @@ def program(torch: Any, folder: Path) -> list[Any]:
     log += [prof.kineto_available(), torch.autograd._profiler_enabled()]
     with pytest.raises(AssertionError, match="No valid profiler activities found"):
         prof.profile(activities=[])
+    importlib.import_module(f"{torch.__name__}.overrides")
+
+    class Noted(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            log.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    p = prof.profile(activities=[prof.ProfilerActivity.CPU])
+    p.start()
+    with Noted():
+        torch.neg(x)
+        p.stop()  # in the block of a mode
+        torch.abs(x)
+    log += [{e.name for e in p.events()} & {"aten::neg", "aten::abs"}]
     with torch.autograd.profiler.profile(enabled=True) as q, prof.record_function("second"):
         x * 2
     log += [{e.name for e in q.function_events} >= {"second", "aten::mul"}, q.self_cpu_time_total > 0]

@@ -19,6 +19,8 @@ from tritensor.errors import ArgumentError
 from tritensor.ground import index, overriding
 from tritensor.scripts.faces.torch import _C
 
+from ..overriding import remove
+
 
 def logging_class(torch: Any, log: list[Any]) -> Any:
     class Logged(torch.Tensor):  # type: ignore[misc, name-defined]
@@ -351,6 +353,27 @@ def test_asking_is_disabled_within_a_context_and_in_other_threads() -> None:
         thread.start()
         thread.join()
     assert log == ["add"] and type(_C._disabled_torch_function_impl(tritensor.neg, (), (x,))) is tritensor.Tensor
+
+
+def test_the_first_modes_of_two_threads_see_all_calls() -> None:
+    both, answers = threading.Barrier(2), list[Any]()
+
+    class Answers(overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func.__name__
+
+    def run() -> None:
+        both.wait(60)
+        with Answers():
+            answers.append((tritensor.linalg.svd(x), tritensor.Tensor.t(x)))
+
+    remove()
+    x, threads = tritensor.ones(2, 2), [threading.Thread(target=run) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert answers == [("svd", "t")] * 2
 
 
 def test_names_of_functions() -> None:

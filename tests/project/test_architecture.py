@@ -35,7 +35,7 @@ DOORS = {
     "": "errors settings version compiler jit multiprocessing onnx",
     "drivers": "pytest_plugin",
     "tensors": "return_types testing",
-    "functional": "amp backends cpu fft library masked ops overrides quasirandom random signal sparse special",
+    "functional": "amp backends cpu fft library masked overrides quasirandom random signal sparse special",
     "linalg": "array_api",
     "cuda": "accelerator profiler scripts",
     "nn": "distributions",

@@ -73,7 +73,6 @@ ELSEWHERE = {
     "array_api": "the standard has a page for each of its functions; a guide says what differs",
     **dict.fromkeys(("functional", "linalg", "fft", "special"), "their functions have pages among the operators"),
     **dict.fromkeys(("cpu", "onnx"), "hold one name each, for programs that ask"),
-    "ops": "holds the operators that programs define by `library`",
     "return_types": "results with names, which the functions' pages show",
     "settings": "what the `TRITENSOR_*` variables set; the guides name those for users",
     "version": "the version",

@@ -288,7 +288,6 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
         ValueError: another mode.
     """
     require(mode in ("all", "any"), ValueError, "Expects mode to be one of ('all', 'any') but got {}", mode)
-    tape.passes_are_asked = True
     edges, guard, key = [tape.owner_of(x._edge()) for x in tensors], lock(), object()
 
     def hook(position: int, gradient: object) -> None:

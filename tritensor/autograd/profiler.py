@@ -266,7 +266,7 @@ class profile:
         if self.enabled:
             _running.remove(self)
             watched.around.remove(self._around)
-            overriding.pop()
+            overriding.pop(self)
             self._nest()
 
     def __getattr__(self, name: str) -> Any:
@@ -337,7 +337,7 @@ class profile:
         try:
             return overriding.own_of(func)(*args, **(kwargs or {}))
         finally:
-            overriding.pop()
+            overriding.pop(self)
 
     def _around(self, node: Node, run: Callable[[], Any]) -> Any:
         return self._call(f"autograd::engine::evaluate_function: {node.name()}", run)
@@ -360,8 +360,8 @@ class record_function(contextlib.ContextDecorator):
         return type(self)(self.name)
 
     def __enter__(self) -> Self:
-        if _running:
-            self._open.enter_context(_running[0].timed(self.name, "user_annotation"))
+        for profiler in tuple(_running):
+            self._open.enter_context(profiler.timed(self.name, "user_annotation"))
         return self
 
     def __exit__(self, *exception: object) -> None:

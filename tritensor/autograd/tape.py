@@ -258,11 +258,10 @@ def propagate(
     leaves: dict[Any, list[Any]] = {}
     heap: list[tuple[int, Node]] = []
     create_graph = bool(create_graph)
-    before, outer, current = recording.enabled, recording.selective, False
+    before, outer, current = recording.enabled, recording.selective, recording.current
     mode: Any = create_graph if bool(before) is create_graph else PASS_MODES[create_graph]
     recording.enabled, recording.selective = mode, targets is not None
-    if passes_are_asked:
-        current, recording.current = recording.current, {"roots": roots, "wanted": wanted, "targets": targets}
+    recording.current = {"roots": roots, "wanted": wanted, "targets": targets}
     try:
         for edge, gradient in roots:
             _deliver(edge, gradient, pending, leaves, heap)
@@ -274,9 +273,7 @@ def propagate(
             finish(leaf, leaves.pop(leaf), create_graph, targets, found)
             recording.enabled = mode
     finally:
-        recording.enabled, recording.selective = before, outer
-        if current is not False:
-            recording.current = current
+        recording.enabled, recording.selective, recording.current = before, outer, current
     return found
 
 
@@ -382,8 +379,6 @@ def _explain_failure(node: Node, error: Exception) -> None:
 # Whether any leaf ever had a hook that runs after the accumulation of its gradient. Such leaves are finished during the
 # backward pass, as soon as their gradient is complete; to detect that takes a walk over the graph, 0.2 us a node.
 leaves_are_watched = False
-# Whether any hook ever asked what a pass runs (`register_multi_grad_hook`): passes are `recording.current` then.
-passes_are_asked = False
 
 
 def _contributions(roots: Sequence[tuple[Any, Any]]) -> dict[Any, int]:

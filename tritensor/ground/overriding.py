@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from ..errors import ArgumentError
 from . import index, public
+from .locks import lock
 
 Args = tuple[object, ...]
 Named = dict[str, Any]
@@ -36,6 +37,7 @@ owns: dict[FunctionType, FunctionType] = {}  # by a function that asks the one t
 _exempt: set[type] = set()  # classes without `__torch_function__`
 _plain: set[type] = set()  # those, while there is no mode: a call with arguments of these alone asks nobody
 _open = [0]  # modes of all threads
+_installing = lock()
 
 _SILENT = {"is_tensor", "from_numpy", "manual_seed", "frombuffer", "initial_seed", "seed", "broadcast_shapes"}
 _SILENT |= {"typename", "fork_rng", "as_subclass", "__new__", "__init_subclass__", "__torch_function__", "__hash__"}
@@ -143,9 +145,10 @@ def push(mode: object) -> None:
     switch(1)
 
 
-def pop() -> None:
-    """Leave the innermost mode."""
-    here.modes.pop()
+def pop(mode: object) -> None:
+    """Leave a mode of the thread, which another one may be in: a profiler's block may end in that of a mode."""
+    modes = here.modes
+    del modes[max(place for place, each in enumerate(modes) if each is mode)]
     switch(-1)
 
 
@@ -227,10 +230,14 @@ def defined(kind: type) -> None:
 
 def install() -> None:
     """Let all public functions and members of Tensor ask first, those of modules that are imported later, too."""
+    with _installing:
+        if not index.watching:
+            index.watching.append(_declared)
+            _install()
+
+
+def _install() -> None:
     tensor = public.tensor_class()
-    if index.watching:
-        return
-    index.watching.append(_declared)
     _exempt.update({tensor, int, float, complex, bool, str, slice, type(None), type(...)})
     _exempt.update(public.PACKAGE[name] for name in ("Size", "device", "dtype", "memory_format"))
     switch(0)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .. import ops
 from ..errors import AutogradError, require
 from .checks import OpCheckError, opcheck
-from .definitions import CustomOpDef, found_by, kept
+from .definitions import CustomOpDef, defined, found_by, kept
 from .schemas import Schema, infer_schema
 
 __all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "impl", "infer_schema", "opcheck"]
@@ -42,7 +41,7 @@ def custom_op(
 
     Args:
         name: with a namespace, `mylib::scale`.
-        mutates_args: the names of the arguments that the function changes in place; each call counts as one change.
+        mutates_args: the names of the arguments that the function changes in place; a call counts as a change of them.
         device_types: the kinds of devices whose kernel the function is, such as "cpu"; all of them by default.
         schema: arguments and results, in place of those that the annotations say (`infer_schema`).
         tags: accepted.
@@ -79,8 +78,7 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: obje
     Raises:
         RuntimeError: there is one of this name.
     """
-    namespace, _, name = qualname.partition("::")
-    if isinstance(vars(ops.namespace(namespace)).get(name.partition(".")[0]), CustomOpDef):
+    if defined(qualname):
         words = f"Tried to register an operator ({qualname}{schema}) with the same name and overload name"
         raise AutogradError(f"{words} multiple times.")
     CustomOpDef(qualname, schema)
@@ -105,8 +103,10 @@ def impl(
     def keep(fn: Callable[..., Any]) -> None:
         found = found_by(qualname)
         for kind in kinds:
-            if kind.startswith(("Autograd", "CompositeImplicit")):
+            if kind.startswith("Autograd"):
                 found.through = fn
+            elif kind.startswith("CompositeImplicit"):
+                found.composed = fn
             else:
                 everywhere = kind in ("default", "BackendSelect") or kind.startswith("Composite")
                 found.kernels[None if everywhere else kind.lower()] = fn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from ..autograd.mode import no_grad
@@ -62,12 +61,9 @@ def opcheck(
 
 
 def _copied(value: object, meta: bool = False) -> Any:
-    """Arguments with copies of their tensors, on meta where that is possible."""
+    """Arguments with copies of their tensors, of those on meta shapes and dtypes alone."""
     if isinstance(value, Tensor):
-        copy = value.detach().clone()
-        if meta:
-            with suppress(RuntimeError):
-                copy = copy.to("meta")
+        copy = value.detach().to("meta" if meta else value.device, copy=True)
         return copy.requires_grad_(value.requires_grad)
     return type(value)([_copied(each, meta) for each in value]) if isinstance(value, (list, tuple)) else value
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import update_wrapper
 from typing import Any
 
-from .. import ops
 from ..autograd.mode import no_grad, recording
 from ..errors import AutogradError, UnsupportedError, require
 from ..functional.views.joining import stack
@@ -17,6 +17,39 @@ from ..operators.function import Function
 from ..tensors import Tensor, tensors_in
 from ..types import devices
 from .schemas import Schema
+
+
+class Namespace:
+    """The operators of one namespace."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+
+
+class Namespaces:
+    """What `tritensor.ops` is: the operators by namespace and name, `ops.mylib.sin(x)`; any namespace is there."""
+
+    def __getattr__(self, name: str) -> Namespace:
+        if name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        made: Namespace = vars(self).setdefault(name, Namespace(name))
+        return made
+
+
+ops = Namespaces()
+
+
+class _Here(threading.local):
+    """The operators whose function of `through` this thread is in: they are what is below it."""
+
+    def __init__(self) -> None:
+        self.below: set[CustomOpDef] = set()
+
+
+_here = _Here()
 
 
 class CustomOpDef:
@@ -37,13 +70,14 @@ class CustomOpDef:
         if fn is not None:
             update_wrapper(self, fn)
         self._function = _recorded(self)
-        setattr(ops.namespace(namespace), short, self)
+        setattr(getattr(ops, namespace), short, self)
 
     fake: Callable[..., Any] | None = None
     vmap: Callable[..., Any] | None = None
     backward: Callable[..., Any] | None = None
     setup: Callable[..., Any] | None = None
-    through: Callable[..., Any] | None = None  # computes and records
+    through: Callable[..., Any] | None = None  # computes and records, and may call the operator for the rest
+    composed: Callable[..., Any] | None = None  # computes by other operators, where there is no kernel
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -56,12 +90,14 @@ class CustomOpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute it, and record it if an input needs a gradient."""
         args, kwargs = self.schema.bind(args, kwargs)
-        if self.through is not None:
-            through, self.through = self.through, None  # which may call the operator for the rest
+        if self.composed is not None and not self.kernels:
+            return self.composed(*args, **kwargs)
+        if self.through is not None and self not in _here.below:
+            _here.below.add(self)
             try:
-                return through(*args, **kwargs)
+                return self.through(*args, **kwargs)
             finally:
-                self.through = through
+                _here.below.remove(self)
         tensors = list(tensors_in([*args, *kwargs.values()]))
         needed = recording.enabled and any(x.requires_grad for x in tensors) and (self.checked or self.backward)
         if not needed and not any(isinstance(x._data, Lifted) for x in tensors):
@@ -82,17 +118,16 @@ class CustomOpDef:
         if kind == "meta" and "meta" not in self.kernels:
             return self.faked(args, kwargs)
         kernel = self._init_fn if kind in self._off else self.kernels.get(kind) or self.kernels.get(None)
+        kernel = kernel or self.composed
         if kernel is None:
             words = f"Could not run '{self._qualname}' with arguments from the '{kind.upper()}' backend."
             have = ", ".join(str(each).upper() for each in self.kernels) or "none"
             raise UnsupportedError(words, f"it has kernels for these backends: {have}", remedy="register_kernel")
         given = dict(zip([each.name for each in self.schema.arguments], args)) | kwargs
-        changed = [(x, x._version) for x in tensors_in([given[name] for name in self._mutated])]
         with no_grad() if self.checked else nullcontext():
             found = kernel(*args, **kwargs)
-        for x, version in changed:  # the operator is one change
-            counter = x._counter = x._counter or [0]
-            counter[0] = version + 1
+        for x in tensors_in([given[name] for name in self._mutated]):
+            x._count_change()
         outputs = list(tensors_in(found if isinstance(found, (tuple, list)) else [found])) if self.checked else []
         for position, x in enumerate(outputs):
             if any(_shares(x, other) for other in (*tensors, *outputs[:position])):
@@ -167,7 +202,9 @@ def kept(fn: Callable[..., Any] | None, keep: Callable[[Any], Any]) -> Any:
 
 
 def _shares(x: Tensor, y: Tensor) -> bool:
-    """True if two tensors are one, or on one storage."""
+    """True if two tensors are one, or on one storage; sparse ones have none."""
+    if x.is_sparse or y.is_sparse:
+        return False
     return x is y or bool(x.numel() and y.numel() and x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())
 
 
@@ -236,12 +273,16 @@ def _recorded(operator: CustomOpDef) -> type[Function]:
     return Recorded
 
 
+def defined(qualname: str) -> CustomOpDef | None:
+    """The operator of a name, `mylib::sin`, if there is one."""
+    namespace, _, name = qualname.partition("::")
+    found: CustomOpDef | None = getattr(getattr(ops, namespace), name.partition(".")[0], None)
+    return found
+
+
 def found_by(op: CustomOpDef | str) -> CustomOpDef:
     """An operator, by itself or by its name."""
-    if isinstance(op, CustomOpDef):
-        return op
-    namespace, _, name = op.partition("::")
-    found = getattr(ops.namespace(namespace), name.partition(".")[0], None)
-    if not isinstance(found, CustomOpDef):
+    found = op if isinstance(op, CustomOpDef) else defined(op)
+    if found is None:
         raise AutogradError(f"operator {op} does not exist", remedy="define it first: library.define, or custom_op")
     return found

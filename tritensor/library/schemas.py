@@ -63,7 +63,12 @@ class Schema:
         if len(args) > len(places):
             words = f"{self.name}() expected at most {len(places)} argument(s) but received {len(args)} argument(s)."
             raise AutogradError(f"{words} {where}")
-        given = {**{each.name: value for each, value in zip(places, args, strict=False)}, **kwargs}
+        given = {each.name: value for each, value in zip(places, args, strict=False)}
+        if twice := given.keys() & kwargs.keys():
+            raise AutogradError(
+                f"Argument '{min(twice)}' specified both as positional and keyword argument. Schema: {self}"
+            )
+        given |= kwargs
         unknown = given.keys() - {each.name for each in self.arguments}
         if unknown:
             raise AutogradError(f"{self.name}() got an unknown argument '{min(unknown)}'. {where}")
