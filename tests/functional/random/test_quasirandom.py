@@ -9,6 +9,7 @@ import pytest
 
 import tritensor
 from tritensor import quasirandom
+from tritensor.functional.random import sobol
 from tritensor.quasirandom import SobolEngine
 
 
@@ -50,7 +51,7 @@ def test_scrambled_points_are_even_and_those_of_their_seed():
 
 def test_many_dimensions_need_scipy(monkeypatch):
     assert SobolEngine(1111).draw(4)[3, -1] in (0.25, 0.75)
-    quasirandom._table.cache_clear()
+    sobol._table.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match="of more than 1111 dimensions") as info:
         SobolEngine(1112)
