@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .errors import explain
+from .errors import UnsupportedError, explain, require
 from .functional.creation.creation import from_numpy
 from .functional.random.draws import randint
 from .functional.random.sobol import MAXBIT, MAXDIM, direction_numbers
 from .operators.generators import Generator
 from .tensors import Tensor
 from .types import dtypes
+from .types.layout import check_shape
 
 __all__ = ["SobolEngine"]
 
@@ -60,15 +61,22 @@ class SobolEngine:
         self.reset()
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: dtypes.dtype | None = None) -> Tensor:
-        """The next `n` points, of shape (n, dimension), in `dtype` or the default one."""
+        """The next `n` points, of shape (n, dimension), in `dtype` or the default one.
+
+        Raises:
+            UnsupportedError: a dtype that is not floating. ShapeError: a negative number.
+        """
         kind = dtypes.get_default_dtype() if dtype is None else dtype
+        words = "\"_sobol_engine_draw\" not implemented for '{}'"
+        require(kind.is_floating_point, UnsupportedError, words, kind.legacy)
+        check_shape("draw", "n", (n, self.dimension))
         steps = np.arange(self.num_generated, self.num_generated + n)
         lowest = np.frexp((steps & -steps).astype(np.float64))[1] - 1  # of the ones; -1 of none
         points = self.sobolstate.numpy().T[lowest]
         points[:1] = self._point(self.num_generated)
         np.bitwise_xor.accumulate(points, axis=0, out=points)
         self.fast_forward(n)
-        result = from_numpy(points).to(kind) * 2.0**-MAXBIT
+        result = from_numpy(points * 2.0**-MAXBIT).to(kind)
         return result if out is None else out.resize_as_(result).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: dtypes.dtype | None = None) -> Tensor:
