@@ -283,6 +283,13 @@ def test_bad_functions():
         flex.create_mask(sliced.mask_mod, 1, 1, 2, 2)
 
 
+def test_scores_may_be_integers():
+    q, k, v, _ = operands(tritensor)
+    found = flex.flex_attention(q, k, v, lambda score, b, h, rows, keys: rows - keys)
+    weights = (-tritensor.arange(KEYS).double()).softmax(0)
+    tritensor.testing.assert_close(found, (weights @ v).unsqueeze(-2).expand_as(found))
+
+
 def test_autocast_casts_the_operands_alone():
     q, k, v, _ = operands(tritensor, dtype=np.float32, requires_grad=True)
     score_mod = functions(tritensor, *tables(tritensor))["relative"][0]
@@ -299,6 +306,8 @@ def test_sizes_of_zero_and_halves():
     for shape in ((0, 4, 5, 8), (1, 0, 5, 8), (1, 4, 0, 8)):
         x = tritensor.zeros(shape)
         assert flex.flex_attention(x, x, x, lambda score, b, h, q, k: score).shape == shape
+        mask = flex.create_block_mask(lambda b, h, q, k: q >= k, None, None, shape[2], shape[2], "cpu")
+        assert flex.flex_attention(x, x, x, block_mask=mask).shape == shape
     q, k, v, _ = operands(tritensor, dtype=np.float16)
     score_mod = functions(tritensor, *tables(tritensor))["relative"][0]
     mask = flex.create_block_mask(lambda b, h, q, k: q >= b, 2, None, ROWS, KEYS)

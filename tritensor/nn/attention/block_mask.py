@@ -304,7 +304,7 @@ def create_block_mask(
     require(not is_score(mask_mod), AssertionError, "create-block_mask requires a mask_mod function! Got {}", mask_mod)
     (high, wide), sums = _pair(BLOCK_SIZE), []
     step = max(1, SCORES // max(1, (B or 1) * (H or 1) * high * KV_LEN)) * high
-    for first in range(0, Q_LEN, step):
+    for first in range(0, max(Q_LEN, 1), step):
         rows = min(step, Q_LEN - first)
         mask = create_mask(lambda b, h, q, k, by=first: mask_mod(b, h, q + by, k), B, H, rows, KV_LEN, device)
         mask = pad(mask, (0, -KV_LEN % wide, 0, -rows % high))
