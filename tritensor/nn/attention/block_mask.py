@@ -146,7 +146,7 @@ class BlockMask:
             one, other = (getattr(self, f"{name}_{each}") is None for each in ("num_blocks", "indices"))
             text = "{0}_num_blocks and {0}_indices must be both provided or omitted"
             require(one == other, AssertionError, text, name)
-        self._read: tuple[Any, Any] = (None, None)
+        self._read: tuple[Any, ...] = (None,)
 
     @classmethod
     def from_kv_blocks(
@@ -233,7 +233,8 @@ class BlockMask:
         key = [(id(x), x._version) for x in blocks]
         if key != self._read[0]:
             found = [x[(None,) * (3 + p % 2 - x.ndim)].cpu().numpy() for p, x in enumerate(blocks)]
-            self._read = key, found if len(found) == 4 else [*found, found[0] * 0, found[1]]
+            found = found if len(found) == 4 else [*found, found[0] * 0, found[1]]
+            self._read = key, found, blocks  # which are held, or other tensors could get their ids
         return self._read[1]
 
     def __repr__(self) -> str:
