@@ -1,40 +1,21 @@
-"""`torch.quasirandom`: Sobol sequences, whose points fill a cube more evenly than random ones.
-
-`sobol.npz` has Joe and Kuo's direction numbers of 1,111 dimensions, with their licence (`licence`); those of more
-dimensions, up to 21,201, are read from SciPy.
-"""
+"""`torch.quasirandom`: Sobol sequences, whose points fill a cube more evenly than random ones."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from .errors import ShapeError, explain
+from .errors import UnsupportedError, explain, require
 from .functional.creation.creation import from_numpy
 from .functional.random.draws import randint
+from .functional.random.sobol import MAXBIT, MAXDIM, direction_numbers
 from .operators.generators import Generator
 from .tensors import Tensor
 from .types import dtypes
+from .types.layout import check_shape
 
 __all__ = ["SobolEngine"]
-
-
-@cache
-def _table(beyond: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The polynomials and first direction numbers: of 1,111 dimensions, or of all."""
-    path = os.path.join(os.path.dirname(__file__), "sobol.npz")
-    if beyond:
-        found = importlib.util.find_spec("scipy")
-        words = "SobolEngine of more than 1111 dimensions reads their direction numbers from SciPy"
-        if found is None or found.origin is None:
-            raise ShapeError(words, "SciPy is not installed", remedy="pip install scipy")
-        path = os.path.join(os.path.dirname(found.origin), "stats", "_sobol_direction_numbers.npz")
-    with np.load(path) as file:
-        return file["poly"].astype(np.int64), file["vinit"].astype(np.int64)
 
 
 class SobolEngine:
@@ -55,56 +36,47 @@ class SobolEngine:
         ValueError: fewer than 1 or more than 21,201 dimensions. ShapeError: over 1,111, and SciPy is not installed.
     """
 
-    MAXBIT = 30
-    MAXDIM = 21201
+    MAXBIT = MAXBIT
+    MAXDIM = MAXDIM
 
     num_generated: int
 
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
-        if not 1 <= dimension <= self.MAXDIM:
-            text = f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]"
+        if not 1 <= dimension <= MAXDIM:
+            text = f"Supported range of dimensionality for SobolEngine is [1, {MAXDIM}]"
             raise ValueError(explain(text, f"dimension is {dimension}"))
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
-        digits = self._digits()
+        digits = direction_numbers(dimension)
         self.shift = from_numpy(np.zeros(dimension, np.int64))
         if scramble:
-            sizes, powers = (dimension, self.MAXBIT, self.MAXBIT), 1 << np.arange(self.MAXBIT)
+            sizes, powers = (dimension, MAXBIT, MAXBIT), 1 << np.arange(MAXBIT)
             generator = None if seed is None else Generator().manual_seed(seed)
             shift, lower = (randint(2, sizes[:n], generator=generator, device="cpu").numpy() for n in (2, 3))
             self.shift = from_numpy(shift @ powers)
             # row p is the digit p of the results, the highest first; the diagonal keeps each digit
-            bits = (digits[:, None, :] >> np.arange(self.MAXBIT - 1, -1, -1)[:, None] & 1).astype(np.float32)
-            mixed = (np.tril(lower, -1) + np.eye(self.MAXBIT, dtype=np.int64)).astype(np.float32) @ bits % 2
+            bits = (digits[:, None, :] >> np.arange(MAXBIT - 1, -1, -1)[:, None] & 1).astype(np.float32)
+            mixed = (np.tril(lower, -1) + np.eye(MAXBIT, dtype=np.int64)).astype(np.float32) @ bits % 2
             digits = powers[::-1] @ mixed.astype(np.int64)
         self.sobolstate = from_numpy(digits)
         self.reset()
 
-    def _digits(self) -> np.ndarray:
-        """The direction numbers, of (dimension, MAXBIT)."""
-        polynomials, first = _table(self.dimension > len(_table(False)[0]))
-        found = np.ones((self.dimension, self.MAXBIT), np.int64)
-        degrees = np.array([int(each).bit_length() - 1 for each in polynomials[: self.dimension]])
-        for degree in range(1, degrees.max() + 1):
-            (rows,) = np.nonzero(degrees == degree)
-            found[rows, :degree] = first[rows, :degree]
-            for place in range(degree, self.MAXBIT):
-                number = found[rows, place - degree]
-                for k in range(1, degree + 1):
-                    used = polynomials[rows] >> (degree - k) & 1
-                    number = number ^ (used * found[rows, place - k] << k)
-                found[rows, place] = number
-        return found << np.arange(self.MAXBIT - 1, -1, -1)
-
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: dtypes.dtype | None = None) -> Tensor:
-        """The next `n` points, of shape (n, dimension), in `dtype` or the default one."""
+        """The next `n` points, of shape (n, dimension), in `dtype` or the default one.
+
+        Raises:
+            UnsupportedError: a dtype that is not floating. ShapeError: a negative number.
+        """
         kind = dtypes.get_default_dtype() if dtype is None else dtype
+        words = "\"_sobol_engine_draw\" not implemented for '{}'"
+        require(kind.is_floating_point, UnsupportedError, words, kind.legacy)
+        check_shape("draw", "n", (n, self.dimension))
         steps = np.arange(self.num_generated, self.num_generated + n)
         lowest = np.frexp((steps & -steps).astype(np.float64))[1] - 1  # of the ones; -1 of none
         points = self.sobolstate.numpy().T[lowest]
         points[:1] = self._point(self.num_generated)
         np.bitwise_xor.accumulate(points, axis=0, out=points)
         self.fast_forward(n)
-        result = from_numpy(points).to(kind) * 2.0**-self.MAXBIT
+        result = from_numpy(points * 2.0**-MAXBIT).to(kind)
         return result if out is None else out.resize_as_(result).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: dtypes.dtype | None = None) -> Tensor:
@@ -133,7 +105,7 @@ class SobolEngine:
 
     def _point(self, number: int) -> Any:
         """A point's digits: those at the ones of its Gray code."""
-        places = [place for place in range(self.MAXBIT) if (number ^ number >> 1) >> place & 1]
+        places = [place for place in range(MAXBIT) if (number ^ number >> 1) >> place & 1]
         return np.bitwise_xor.reduce(self.sobolstate.numpy()[:, places], axis=1, initial=0) ^ self.shift.numpy()
 
     def __repr__(self) -> str:

@@ -76,7 +76,7 @@ def test_all_codes_as_other_dtypes_and_back(name: str, device: torch.device) -> 
 
 
 def test_numbers_that_do_not_fit(device: torch.device) -> None:
-    for value in (449.0, float("inf"), 10**5):
+    for value in (449.0, 1000.0, float("inf"), 10**5):
         with pytest.raises(DtypeError, match="value cannot be converted to type c10::Float8_e4m3fn without overflow"):
             torch.full((2,), value, dtype=FIRST, device=device)
         x = torch.zeros(3, dtype=FIRST, device=device)
@@ -84,6 +84,8 @@ def test_numbers_that_do_not_fit(device: torch.device) -> None:
         assert x.tolist() == [448, 0, 0] and torch.full((1,), value, dtype=FIRST, device=device).item() == 448
         x[torch.tensor([1, 2], device=device)] = value
         assert x.tolist() == [448] * 3 and torch.tensor([value], dtype=FIRST, device=device).tolist() == [448]
+    x[:2] = torch.tensor([-1000.0, 1.05], device=device)
+    assert x.tolist() == [-448, 1, 448]
     assert torch.full((2,), float("inf"), dtype=torch.float8_e5m2, device=device).tolist() == [float("inf")] * 2
     assert torch.zeros(2, dtype=torch.float8_e5m2, device=device).fill_(1.2).tolist() == [1.25] * 2
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor
+from tritensor.kernels.attention.family import attention
 from tritensor.nn.attention import flex_attention as flex
 
 from ..needs import needs_triton
@@ -194,8 +195,31 @@ def test_blocks_are_read_again_when_they_change():
     mask.full_kv_num_blocks.zero_()
     mask.kv_num_blocks.zero_()
     assert not flex.flex_attention(q, k, v, block_mask=mask).any() and before.any()
+    read = id(mask.kv_num_blocks)
+    for _ in range(99):
+        mask.kv_num_blocks = mask.kv_num_blocks.clone()
+        assert id(mask.kv_num_blocks) != read
     mask.mask_mod = None  # which is not asked
     assert not flex.flex_attention(q, k, v, block_mask=mask).any()
+
+
+def test_causal_masks_are_recognised():
+    q, k, v = (x[:, :, :32] for x in operands(tritensor)[:3])
+    shares = lambda b, h, rows, keys: (rows >= keys) & (rows + keys != 5)  # noqa: E731
+    for mask, causal in ((lambda b, h, rows, keys: rows >= keys, True), (shares, False)):
+        own, called = flex.create_block_mask(mask, None, None, 32, 32, "cpu", 16), []
+
+        def noted(*args, diagonal, called=called, **options):
+            called.append(diagonal)
+            return attention(*args, diagonal=diagonal, **options)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(flex, "attention", noted)
+            found = flex.flex_attention(q, k, v, block_mask=own)
+        assert (called == [0]) is causal and (None in called) is not causal
+        kept = flex.create_mask(mask, None, None, 32, 32, "cpu")
+        wanted = tritensor.nn.functional.scaled_dot_product_attention(q, k, v, kept)
+        tritensor.testing.assert_close(found, wanted)
 
 
 def test_scores_are_computed_a_few_at_a_time():
@@ -283,6 +307,13 @@ def test_bad_functions():
         flex.create_mask(sliced.mask_mod, 1, 1, 2, 2)
 
 
+def test_scores_may_be_integers():
+    q, k, v, _ = operands(tritensor)
+    found = flex.flex_attention(q, k, v, lambda score, b, h, rows, keys: rows - keys)
+    weights = (-tritensor.arange(KEYS).double()).softmax(0)
+    tritensor.testing.assert_close(found, (weights @ v).unsqueeze(-2).expand_as(found))
+
+
 def test_autocast_casts_the_operands_alone():
     q, k, v, _ = operands(tritensor, dtype=np.float32, requires_grad=True)
     score_mod = functions(tritensor, *tables(tritensor))["relative"][0]
@@ -299,6 +330,8 @@ def test_sizes_of_zero_and_halves():
     for shape in ((0, 4, 5, 8), (1, 0, 5, 8), (1, 4, 0, 8)):
         x = tritensor.zeros(shape)
         assert flex.flex_attention(x, x, x, lambda score, b, h, q, k: score).shape == shape
+        mask = flex.create_block_mask(lambda b, h, q, k: q >= k, None, None, shape[2], shape[2], "cpu")
+        assert flex.flex_attention(x, x, x, block_mask=mask).shape == shape
     q, k, v, _ = operands(tritensor, dtype=np.float16)
     score_mod = functions(tritensor, *tables(tritensor))["relative"][0]
     mask = flex.create_block_mask(lambda b, h, q, k: q >= b, 2, None, ROWS, KEYS)

@@ -165,8 +165,10 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
     if result._needs and recording.enabled and x._origin is not None and x._origin[3] < 0:
         raise AutogradError(unrecorded_view("is being modified inplace"))
     before = None
-    if Sparse.used and Sparse in (x._data.__class__, result._data.__class__):
-        Sparse.rules.write(x, result)
+    if Sparse.used and result._data.__class__ is Sparse and x._data.__class__ is not Sparse:
+        result = result.to_dense()
+    if Sparse.used and x._data.__class__ is Sparse:
+        x._data = result._data
     elif isinstance(x._data, Lifted) or isinstance(result._data, Lifted):
         before, result = aligned((x._root(), result))  # whose gradients are summed over a batch that they are not of
         lifting.write(x, result)

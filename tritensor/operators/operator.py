@@ -296,7 +296,7 @@ class Operator:
         call = self.prepared(inputs, metadata)
         if (call.compute in ODD or call.metadata.get("dtype")) and computes_float8(call):
             return through_float32(call)
-        if key is None or watch or key in self.replays or call.device is devices.meta:
+        if key is None or watch or key in self.replays:
             arrays = self.execute(call)
         else:
             call.arrays = self.arrays_of(call)
@@ -378,7 +378,7 @@ class Operator:
         if call is None:
             return False
         call.outs = [out]
-        if key is None or key in self.replays or call.device is devices.meta:
+        if key is None or key in self.replays:
             self.compute(call)
         else:
             traced(call, key, (inputs, metadata), values, lambda: self.compute(call))

@@ -9,6 +9,7 @@ import pytest
 
 import tritensor
 from tritensor import quasirandom
+from tritensor.functional.random import sobol
 from tritensor.quasirandom import SobolEngine
 
 
@@ -24,6 +25,12 @@ def test_points_are_drawn_one_after_another():
         is tritensor.float64
     )
     assert engine.draw(30).equal(whole[10:]) and engine.num_generated == 40
+    half = SobolEngine(7).draw(40, dtype=tritensor.float16)
+    assert half.equal(whole.half()) and half.dtype is tritensor.float16
+    with pytest.raises(NotImplementedError, match="\"_sobol_engine_draw\" not implemented for 'Long'"):
+        engine.draw(dtype=tritensor.int64)
+    with pytest.raises(RuntimeError, match=r"Trying to create tensor with negative dimension -1: \[-1, 7\]"):
+        engine.draw(-1)
     with pytest.raises(ValueError, match="The balance properties of Sobol' points require n to be a power of 2"):
         engine.draw_base2(3)
     for count in (0, 21202):
@@ -50,7 +57,7 @@ def test_scrambled_points_are_even_and_those_of_their_seed():
 
 def test_many_dimensions_need_scipy(monkeypatch):
     assert SobolEngine(1111).draw(4)[3, -1] in (0.25, 0.75)
-    quasirandom._table.cache_clear()
+    sobol._table.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match="of more than 1111 dimensions") as info:
         SobolEngine(1112)

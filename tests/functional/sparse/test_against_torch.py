@@ -28,6 +28,7 @@ torch.addmm(D, S, D); torch.sparse.addmm(D, S, D, beta=0.5, alpha=2); torch.nn.f
 S @ D.double(); S @ torch.ones(4); S.to_dense(); H.to_dense(); D.to_dense() is D; D.to_sparse(); D.to_sparse(1)
 S.to_sparse() is S; C.coalesce() is C; D.sparse_mask(S); D.sparse_mask(C); S.sparse_mask(C); D.sparse_mask(T)
 C.sparse_mask(T); D.sparse_mask(H); S.zero_(); torch.zeros_like(S); torch.empty_like(S)._nnz()
+S.copy_(T); S.copy_(C.double()); S.copy_(D); D.copy_(S); D.mul_(S); D.mul_(S)._version; D.long().add_(S)
 torch.ones_like(S); S.clone(); S.detach(); S.cpu() is S; S.numpy(); S.tolist(); S.item(); D.indices(); D.values()
 D._nnz(); D._indices(); D.coalesce(); D.is_coalesced(); S.requires_grad_(); S.requires_grad_().to_dense().sum()
 S.double().requires_grad_(); torch.sparse_coo_tensor(size=(2, 3)); torch.sparse_coo_tensor((2, 3))

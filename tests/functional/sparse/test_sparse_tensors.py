@@ -87,6 +87,7 @@ def check_arithmetic(device: str) -> None:
         (dense.clone().sub_(x), dense - whole),
         (dense.clone().mul_(x), dense * whole),
         (x.clone().mul_(2).add_(y).to_dense(), whole * 2 + other),
+        (x.clone().copy_(y.double()).to_dense(), other),
     ):
         assert not found.is_sparse and np.allclose(found.tolist(), wanted.tolist())
     assert x._values().tolist() == VALUES
@@ -188,6 +189,9 @@ def test_what_there_is_not_is_refused_in_pytorchs_words(device: torch.device) ->
         "add: expected 'self' and 'other' to have same size": lambda: dense + rows,
         "Sparse division requires a scalar or zero-dim dense tensor": lambda: x / dense,
         r"copy_\(\) between dense and sparse Tensors is not implemented!": lambda: x.copy_(dense),
+        "copy_.. between .* Found self type = .*FloatTensor and src type = .*sparse": lambda: dense.copy_(x),
+        r"copy_\(\): sizes \[3, 3\] and \[4, 2\] differ": lambda: x.copy_(rows),
+        "Can't convert result type Float to output Long in add operation": lambda: dense.long().add_(x),
         "Cannot get indices on an uncoalesced tensor, please call .coalesce": lambda: x.indices(),
         "indices expected sparse coordinate tensor layout but got Strided": lambda: dense.indices(),
         "values expected sparse tensor layout but got Strided": lambda: dense.values(),
@@ -200,6 +204,7 @@ def test_what_there_is_not_is_refused_in_pytorchs_words(device: torch.device) ->
         "addmm: matrices expected": lambda: rows @ dense,
         "expected scalar type Float but found Double": lambda: x @ dense.double(),
         "indices must be sparse_dim x nnz, but got": lambda: torch.sparse_coo_tensor([0, 1], [1.0, 2.0]),
+        "a tensor without sparse dimensions": lambda: torch.sparse_coo_tensor(torch.empty(0, 1), [1.0], ()),
         "indices and values must have same nnz": lambda: torch.sparse_coo_tensor([[0, 1]], [1.0]),
         "found negative index -1 for dim 0": lambda: torch.sparse_coo_tensor([[-1]], [1.0]),
         "size is inconsistent with indices: for dim 0, size is 1 but found index 1": lambda: torch.sparse_coo_tensor(

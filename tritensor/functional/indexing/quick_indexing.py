@@ -14,6 +14,7 @@ import numpy as np
 from ...autograd.mode import recording
 from ...autograd.precision import casts, state
 from ...autograd.tape import Gradient, Node, record
+from ...host.copying import FLOAT8
 from ...kernels.indexing.family import index, mark_checked_range
 from ...kernels.indexing.reference import mesh
 from ...operators.inplace import OverlapError, check_writable
@@ -21,7 +22,7 @@ from ...tensors import Tensor, wrap
 
 ndarray = np.ndarray
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
-# numbers of which every floating dtype holds those of less than _MOST
+# numbers of which every floating dtype but float8 holds those of less than _MOST
 _PLAIN, _MOST = frozenset((bool, int, float)), 65504
 _REFUSED = (IndexError, ValueError, TypeError, OverflowError)
 
@@ -64,7 +65,7 @@ def write(x: Tensor, key: Any, basic: bool, value: Any) -> bool:
     data = x._data
     tensor = isinstance(value, Tensor)
     source = value._data if tensor else value
-    if type(data) is not ndarray or (tensor and type(source) is not ndarray):
+    if type(data) is not ndarray or (tensor and type(source) is not ndarray) or data.dtype in FLOAT8:
         return False
     if not tensor and (type(source) not in _PLAIN or not -_MOST < source < _MOST):
         return False  # whether it fits is worked out there

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...errors import DtypeError, ShapeError, require
+from ...errors import DtypeError, ShapeError, UnsupportedError, require
 from ...ground.public import Declared, public
 from ...kernels.bounds import operator as running
 from ...memory.sparse import Array, Sparse
 from ...operators import Operator, registry
+from ...operators.inplace import write
 from ...tensors import Tensor, wrap
 from ...types import Device, Dtype, devices, dtypes, layout
 from ..creation.creation import empty, tensor
@@ -65,6 +66,7 @@ def sparse_coo_tensor(
     indices = (indices if isinstance(indices, Tensor) else tensor(indices)).to(where, dtypes.int64)
     require(indices.ndim == 2, ShapeError, "indices must be sparse_dim x nnz, but got: {}", list(indices.shape))
     count, dims, dense = indices.shape[1], len(indices), list(values.shape[1:])
+    require(dims, UnsupportedError, "sparse_coo_tensor: a tensor without sparse dimensions is not supported")
     words = "indices and values must have same nnz, but got nnz from indices: {}, nnz from values: {}"
     require(count == len(values), ShapeError, words, count, len(values))
     needed = [0] * dims
@@ -228,18 +230,19 @@ def change(x: Tensor, operator: Operator, arguments: Inputs, metadata: Metadata)
     name = getattr(operator, "name", operator.__name__)
     if name not in ("add", "sub", "add_scaled") or is_sparse(x):
         return False
+    kind = dtypes.common(x.dtype, arguments[0].dtype)
+    words = "Can't convert result type {} to output {} in add operation"
+    require(kind.category <= x.dtype.category, DtypeError, words, kind.legacy, x.dtype.legacy)
     add_to(x, arguments[0], -metadata.get("alpha", 1) if name == "sub" else metadata.get("alpha", 1))
     return True
 
 
-def write(x: Tensor, result: Tensor) -> None:
-    """Give a tensor the elements of a result, of which one or both are sparse."""
-    if not is_sparse(x):
-        x.copy_(result.detach().to_dense())
-        return
+def copy(x: Tensor, source: Tensor) -> None:
+    """Give a sparse tensor the elements of another one of its shape."""
     words = "copy_() between dense and sparse Tensors is not implemented! Found self type = {} and src type = {}"
-    require(is_sparse(result), DtypeError, words, x.type(), result.type())
-    x._data = result._data
+    require(is_sparse(x) and is_sparse(source), DtypeError, words, x.type(), source.type())
+    require(x.shape == source.shape, ShapeError, "copy_(): sizes {} and {} differ", list(x.shape), list(source.shape))
+    write(x, source.to(x.device, x.dtype))
 
 
 def without_values(x: Tensor) -> Tensor:

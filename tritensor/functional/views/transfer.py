@@ -268,6 +268,9 @@ def copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tensor:
             self._count_change()
             return self
         raise
+    if Sparse.used and Sparse in (self._data.__class__, src._data.__class__):
+        Sparse.rules.copy(self, src)
+        return self
     layout.broadcast_strides(tuple(src.shape), (0,) * src.ndim, tuple(self.shape))
     if _goes_straight(self, src):
         if self._data.__class__ is np.ndarray:

@@ -146,7 +146,7 @@ class BlockMask:
             one, other = (getattr(self, f"{name}_{each}") is None for each in ("num_blocks", "indices"))
             text = "{0}_num_blocks and {0}_indices must be both provided or omitted"
             require(one == other, AssertionError, text, name)
-        self._read: tuple[Any, Any] = (None, None)
+        self._read: tuple[Any, ...] = (None,)
 
     @classmethod
     def from_kv_blocks(
@@ -233,7 +233,8 @@ class BlockMask:
         key = [(id(x), x._version) for x in blocks]
         if key != self._read[0]:
             found = [x[(None,) * (3 + p % 2 - x.ndim)].cpu().numpy() for p, x in enumerate(blocks)]
-            self._read = key, found if len(found) == 4 else [*found, found[0] * 0, found[1]]
+            found = found if len(found) == 4 else [*found, found[0] * 0, found[1]]
+            self._read = key, found, blocks  # which are held, or other tensors could get their ids
         return self._read[1]
 
     def __repr__(self) -> str:
@@ -304,7 +305,7 @@ def create_block_mask(
     require(not is_score(mask_mod), AssertionError, "create-block_mask requires a mask_mod function! Got {}", mask_mod)
     (high, wide), sums = _pair(BLOCK_SIZE), []
     step = max(1, SCORES // max(1, (B or 1) * (H or 1) * high * KV_LEN)) * high
-    for first in range(0, Q_LEN, step):
+    for first in range(0, max(Q_LEN, 1), step):
         rows = min(step, Q_LEN - first)
         mask = create_mask(lambda b, h, q, k, by=first: mask_mod(b, h, q + by, k), B, H, rows, KV_LEN, device)
         mask = pad(mask, (0, -KV_LEN % wide, 0, -rows % high))

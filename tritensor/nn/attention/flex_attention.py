@@ -254,7 +254,7 @@ def _computed(
             continue
         scores = here.to(wide) @ there.to(wide).mT * scale
         if score_mod is not None:
-            scores = evaluated(score_mod, "nqk", (scores, "nqk"), *indices)
+            scores = evaluated(score_mod, "nqk", (scores, "nqk"), *indices).to(wide)
         parts.append(_weighted(scores if kept is None else where(kept, scores, -math.inf), values, q.dtype, wanted))
     back = as_tensor(np.argsort(np.concatenate(order)), device=q.device)
     found = [cat(each)[back] if asked else None for each, asked in zip(zip(*parts), (True, *wanted))]
