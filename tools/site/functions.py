@@ -117,7 +117,8 @@ def functions() -> tuple[Function, ...]:
             key = by_name.get(plain, base)
             pages.setdefault(key, []).append((space, name))
             by_name.setdefault(plain, key)
-    found = [_function(sorted(names, key=lambda each: each[1] != key)) for key, names in pages.items()]
+    named = {key: getattr(key, "__name__", key) for key in pages}  # the name of its own comes first
+    found = [_function(sorted(names, key=lambda each: each[1] != named[key])) for key, names in pages.items()]
     return tuple(sorted(found, key=lambda each: (each.name.lower(), each.shown)))
 
 
