@@ -54,6 +54,7 @@ def rewrite(change=None, method=zipfile.ZIP_STORED, root="archive"):
         (b"PK\3\4", "central directory"),
         (rewrite(root="x/y"), "data.pkl"),
     ],
+    ids=lambda value: "file" if isinstance(value, bytes) else None,  # the bytes of an archive hold the time
 )
 def test_archives_that_are_not_pytorchs_are_refused(data, words):
     assert words in refusal(data)
