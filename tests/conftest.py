@@ -139,6 +139,12 @@ def same_number_of_threads() -> Iterator[None]:
 
 
 @pytest.fixture
+def few_threads(same_number_of_threads: None) -> None:
+    """For a test that measures memory: at most four threads, each of which has a block of its own."""
+    threads.set_num_threads(min(4, NUMBER_OF_THREADS))
+
+
+@pytest.fixture
 def no_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine without a driver, whatever this one has."""
     monkeypatch.setattr(selection, "_asked", True)
