@@ -20,6 +20,7 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.language.extra import libdevice
+from triton.language.semantic import TritonSemantic
 from triton.runtime.jit import JITFunction
 
 from .. import settings
@@ -89,7 +90,7 @@ class _Negated(ast.NodeTransformer):
 
 
 @tl.core.builtin
-def _negative(x: Any, _semantic: Any = None) -> Any:
+def _negative(x: tl.tensor | tl.constexpr, _semantic: TritonSemantic) -> tl.tensor | tl.constexpr:
     if not isinstance(x, tl.tensor):
         return -x
     return _semantic.mul(x, -1.0, True) if x.dtype.is_floating() else _semantic.minus(x)

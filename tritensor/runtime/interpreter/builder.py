@@ -336,7 +336,7 @@ def _values_where_false(condition: np.ndarray, message: str) -> str:
 class _Semantic(TritonSemantic):
     """The rules of Triton 3.6, which computes 0 - x for -x, but for the sign of a negated zero."""
 
-    def minus(self, input: Any) -> Any:
+    def minus(self, input: tl.tensor) -> tl.tensor:
         if not input.dtype.is_floating():
             return super().minus(input)
         return tl.tensor(TensorHandle(-input.handle.data, input.dtype), input.type)
