@@ -7,6 +7,7 @@ scratch memory.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,11 @@ from typing import Any
 
 import triton
 import triton.language as tl
+from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.language.extra import libdevice
+from triton.language.semantic import TritonSemantic
 from triton.runtime.jit import JITFunction
 
 from .. import settings
@@ -70,6 +73,28 @@ class _Named(JITFunction):
     def __hash__(self) -> int:
         return hash(self.cache_key)
 
+    def parse(self) -> ast.AST:
+        tree: ast.AST = super().parse()
+        return tree if hasattr(ir.builder, "create_fneg") else _Negated().visit(tree)
+
+
+class _Negated(ast.NodeTransformer):
+    """Puts `_negative(x)` in place of `-x`, for which Triton 3.6 computes 0 - x: 0 of 0, where -0 is right."""
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.USub) or isinstance(node.operand, ast.Constant):
+            return node
+        name = ast.Name("_negative", ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.Call(name, [node.operand], []), node))
+
+
+@tl.core.builtin
+def _negative(x: tl.tensor | tl.constexpr, _semantic: TritonSemantic) -> tl.tensor | tl.constexpr:
+    if not isinstance(x, tl.tensor):
+        return -x
+    return _semantic.mul(x, -1.0, True) if x.dtype.is_floating() else _semantic.minus(x)
+
 
 def _resolve(value: object) -> Any:
     """The value of a global name in a kernel that is compiled."""
@@ -92,7 +117,7 @@ def _constant(value: object) -> Any:
 
 
 def _names() -> dict[str, Any]:
-    return {"tl": tl, "triton": triton, "libdevice": libdevice}
+    return {"tl": tl, "triton": triton, "libdevice": libdevice, "_negative": _negative}
 
 
 def _body(function: DeviceFunction) -> Any:

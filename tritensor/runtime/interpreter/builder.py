@@ -164,6 +164,9 @@ class Builder(interpreter.InterpreterBuilder):
         self.guard: Guard | None = None
         self.name = ""
 
+    def get_bf16(self, value: float) -> Any:  # which Triton 3.6 has not
+        return TensorHandle(np.array([value], BFLOAT16), tl.bfloat16)
+
     # memory: the trailing arguments (cache hints) differ between versions and have no effect here
 
     def create_load(self, ptr: interpreter.TensorHandle, *hints: Any) -> Any:
@@ -339,4 +342,13 @@ def _values_where_false(condition: np.ndarray, message: str) -> str:
     return ", ".join(found[name] for name in sorted(found))
 
 
-semantic = TritonSemantic(Builder())
+class _Semantic(TritonSemantic):
+    """The rules of Triton 3.6, which computes 0 - x for -x, but for the sign of a negated zero."""
+
+    def minus(self, input: tl.tensor) -> tl.tensor:
+        if not input.dtype.is_floating():
+            return super().minus(input)
+        return tl.tensor(TensorHandle(-input.handle.data, input.dtype), input.type)
+
+
+semantic = (TritonSemantic if hasattr(Builder, "create_fneg") else _Semantic)(Builder())
