@@ -8,6 +8,7 @@ swapping takes 0.1 ms.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import random
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ import numpy as np
 import triton
 import triton.language as tl
 from triton.runtime import interpreter
-from triton.runtime.jit import KernelInterface
+from triton.runtime.jit import JITFunction, KernelInterface
 
 from ... import settings
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
@@ -193,7 +194,24 @@ def _resolve(value: object) -> Any:
         return tuple(map(_resolve, value))
     if isinstance(value, KernelInterface):  # @triton.jit, Triton's own or a user's
         return _library_function(value)
+    if getattr(value, "__module__", None) in _LIBDEVICE and callable(value):  # imported by its name
+        return getattr(libdevice, value.__name__, _absent(value.__name__))
+    if tl.core.is_builtin(value):  # likewise, of Triton's language
+        return _computing(value, False)
     return value
+
+
+# the functions stand in the first without a body, and in the second as the compiler takes them
+_LIBDEVICE = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
+
+
+def _absent(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise KernelError(
+            f"libdevice.{name} is not interpreted", remedy="run it compiled: tritensor.cuda.simulate(compiled=True)"
+        )
+
+    return refuse
 
 
 def _typed(value: object) -> Any:
@@ -314,6 +332,11 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
         swaps.set_attr(lang, "range", _counted)
         swaps.set_attr(lang, "reduce", reduction.reduce)
         swaps.set_attr(lang, "associative_scan", reduction.associative_scan)
+    for path in _LIBDEVICE:
+        owner = importlib.import_module(path)
+        for name in [name for name, member in vars(owner).items() if getattr(member, "__module__", None) == path]:
+            swaps.set_attr(owner, name, getattr(libdevice, name, _absent(name)))
+    swaps.set_attr(JITFunction, "__call__", lambda self, *args, **kwargs: _library_function(self)(*args, **kwargs))
     swaps.set_attr(tl.tensor, "__index__", _index)
     swaps.set_attr(tl.tensor, "__bool__", _truth)
     swaps.set_attr(interpreter, "_get_np_dtype", builder.numpy_dtype)
