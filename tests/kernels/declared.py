@@ -133,9 +133,7 @@ class Run:
         if not isinstance(made, tuple) and not callable(made):
             return [self.tensor(name, each) for each in made] if isinstance(made, list) else made
         value = (
-            self.np.asarray(self.random.standard_normal(made), "float32")
-            if isinstance(made, tuple)
-            else made(self.random)
+            np.asarray(self.random.standard_normal(made), "float32") if isinstance(made, tuple) else made(self.random)
         )
         short = getattr(torch, value.dtype) if isinstance(value, Half) else None
         found = torch.from_numpy(np.array(value.values if isinstance(value, Half) else value))
