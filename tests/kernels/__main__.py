@@ -67,7 +67,7 @@ def run(python: str, program: str, device: str, names: list[str], options: argpa
             each["case"] = each["case"] or next(name for name in left if name not in found)
             found[each["case"]] = each
             if options.verbose:
-                print(f"{device:12} {program}.{each['case']:32} {each['seconds']:7.1f} s  {each['error'] or 'agrees'}")
+                print(f"{device:12} {program}.{each['case']:32} {each['seconds']:7.1f} s  {each['error'] or 'agrees'}", flush=True)
         if len(found) == before:  # it ended within a case, or before the first
             words = ["the process ended: ", *(log.read_text(errors="replace").strip().splitlines()[-1:])]
             found[left[0]] = {"case": left[0], "error": "".join(words)[:400], "seconds": 0, "kernels": []}
@@ -86,7 +86,8 @@ def cases_of(program: str, options: argparse.Namespace) -> list[str]:
 
 def _environment() -> dict[str, str]:
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    vendor = {"GEMS_VENDOR": "nvidia"}  # FlagGems asks for nvidia-smi otherwise
+    return {**vendor, **os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def main() -> int:

@@ -38,7 +38,10 @@ def main(program: str, folder: str, device: str, order: str, *wanted: str) -> No
 def _run(program: str, folder: Path, device: str, wanted: tuple[str, ...]) -> None:
     import numpy as np
 
-    launched = [] if device in ("list", "reference") else _watch()
+    launched: list[str] = []
+    if device not in ("list", "reference"):
+        _tune_once()
+        launched = _watch()
     module = importlib.import_module(f"tests.kernels.programs.{program}")
     declared = importlib.import_module("tests.kernels.declared")
     cases = declared.cases_of(module)
@@ -61,6 +64,17 @@ def _run(program: str, folder: Path, device: str, wanted: tuple[str, ...]) -> No
         tell(name, failure, begun, launched)
         if failure is not None and device == "cuda":
             return  # an error may have taken the context of the process with it
+
+
+def _tune_once() -> None:
+    """Let autotuners take their first configuration: compiling and running dozens of each takes minutes in simulation.
+
+    That an autotuner chooses is the matter of tests/runtime.
+    """
+    tuner: Any = importlib.import_module("triton.runtime.autotuner").Autotuner
+    pruned = tuner.prune_configs
+    tuner.prune_configs = lambda self, values: list(pruned(self, values))[:1]
+    tuner._bench = lambda self, *args, **options: [1.0, 1.0, 1.0]
 
 
 def _watch() -> list[str]:

@@ -109,7 +109,7 @@ NORMS = [
     same("group_norm", (2, 6, 10), (6,), (6,), 2, 6, 10, 2, reference=lambda x, w, b, *_: torch.native_group_norm(x, w, b, 2, 6, 10, 2, 1e-5)),
     same("rms_norm", (4, 24), [24], (24,), reference=lambda x, shape, w: F.rms_norm(x, shape, w, 1e-5)),
     same("batch_norm", (4, 3, 5), (3,), (3,), None, None, True, reference=lambda x, w, b, *_: torch.native_batch_norm(x, w, b, None, None, True, 0.1, 1e-5)),
-    same("weight_norm_interface", (4, 6), (4, 1), 0, reference=torch._weight_norm_interface),
+    same("weight_norm_interface", (4, 6), (4, 1), 0, reference=lambda *given: torch._weight_norm_interface(*given)),
 ]  # fmt: skip
 
 PRODUCTS = [
@@ -172,10 +172,10 @@ MOVED = [
     same("upsample_bicubic2d", (1, 2, 4, 4), [8, 8], False, reference=lambda x, size, _: F.interpolate(x, size, mode="bicubic")),
     same("upsample_linear1d", (1, 2, 8), [16], False, reference=lambda x, size, _: F.interpolate(x, size, mode="linear")),
     same("unfold_backward", (3, 2, 4), [3, 10], 1, 4, 2, reference=lambda g, s, d, k, t: torch.ops.aten.unfold_backward(g, s, d, k, t)),
-    same("glu_backward", (3, 5), (3, 10), -1, reference=torch.ops.aten.glu_backward),
-    same("sigmoid_backward", PAIR, uniform(3, 20), reference=torch.ops.aten.sigmoid_backward),
-    same("tanh_backward", PAIR, uniform(3, 20), reference=torch.ops.aten.tanh_backward),
+    same("glu_backward", (3, 5), (3, 10), -1, reference=lambda *given: torch.ops.aten.glu_backward(*given)),
+    same("sigmoid_backward", PAIR, uniform(3, 20), reference=lambda *given: torch.ops.aten.sigmoid_backward(*given)),
+    same("tanh_backward", PAIR, uniform(3, 20), reference=lambda *given: torch.ops.aten.tanh_backward(*given)),
     same("softmax_backward", (5, 20), uniform(5, 20), 1, None, reference=lambda g, y, d, _: y * (g - (g * y).sum(d, True))),
-    same("elu_backward", PAIR, 1.0, 1.0, 1.0, False, PAIR, reference=torch.ops.aten.elu_backward),
+    same("elu_backward", PAIR, 1.0, 1.0, 1.0, False, PAIR, reference=lambda *given: torch.ops.aten.elu_backward(*given)),
     same("nan_to_num as nan_to_num_of_infinity", fixed([1.0, float("inf"), float("nan"), -float("inf")]), 0.5, 2.0, -2.0),
 ]  # fmt: skip
