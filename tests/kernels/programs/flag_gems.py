@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from ..declared import Case, fixed, half, integers, uniform
 from ..declared import same as _same
 
+Tensor = Any
 PAIR = (3, 20)
 FLAGS = fixed([[True, False, True, False]] * 3)
 
@@ -95,17 +96,25 @@ REDUCED = [
     same("sort", (3, 16), reference=lambda x: tuple(x.sort())),
     same("mse_loss", PAIR, PAIR, 1, reference=lambda x, y, how: F.mse_loss(x, y)),
     same("soft_margin_loss", PAIR, fixed([[1.0, -1.0] * 10] * 3)),
-    same("margin_ranking_loss", PAIR, PAIR, fixed([[1.0, -1.0] * 10] * 3)),
+    same("margin_ranking_loss", PAIR, PAIR, fixed([[1.0, -1.0] * 10] * 3), reference=F.margin_ranking_loss),
     same("nll_loss_forward", (5, 20), integers(20, 5), reference=lambda x, t: (F.nll_loss(x, t), torch.tensor(5.0))),
     same("dot", (40,), (40,)),
     same("vdot", (40,), (40,)),
-    same("unique_consecutive", integers(3, 30), reference="unique_consecutive"),
+    same("unique_consecutive", integers(3, 30), reference=lambda x: (torch.unique_consecutive(x),)),
     same("isin", integers(9, 3, 5), integers(9, 4)),
     same("quantile", (5, 20), 0.25, 1),
 ]  # fmt: skip
 
+
+
+def _normalised(x: Tensor, shape: list[int], w: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    """Means and deviations without the dimensions that PyTorch keeps."""
+    y, mean, deviation = torch.native_layer_norm(x, shape, w, b, 1e-5)
+    return y, mean.flatten(), deviation.flatten()
+
+
 NORMS = [
-    same("layer_norm", (4, 24), [24], (24,), (24,), reference=lambda *given: torch.native_layer_norm(*given, 1e-5)),
+    same("layer_norm", (4, 24), [24], (24,), (24,), reference=_normalised),
     same("group_norm", (2, 6, 10), (6,), (6,), 2, 6, 10, 2, reference=lambda x, w, b, *_: torch.native_group_norm(x, w, b, 2, 6, 10, 2, 1e-5)),
     same("rms_norm", (4, 24), [24], (24,), reference=lambda x, shape, w: F.rms_norm(x, shape, w, 1e-5)),
     same("batch_norm", (4, 3, 5), (3,), (3,), None, None, True, reference=lambda x, w, b, *_: torch.native_batch_norm(x, w, b, None, None, True, 0.1, 1e-5)),
@@ -171,7 +180,7 @@ MOVED = [
     same("upsample_nearest2d", (1, 2, 4, 4), [8, 8], reference=lambda x, size: F.interpolate(x, size)),
     same("upsample_bicubic2d", (1, 2, 4, 4), [8, 8], False, reference=lambda x, size, _: F.interpolate(x, size, mode="bicubic")),
     same("upsample_linear1d", (1, 2, 8), [16], False, reference=lambda x, size, _: F.interpolate(x, size, mode="linear")),
-    same("unfold_backward", (3, 2, 4), [3, 10], 1, 4, 2, reference=lambda g, s, d, k, t: torch.ops.aten.unfold_backward(g, s, d, k, t)),
+    same("unfold_backward", (3, 4, 4), [3, 10], 1, 4, 2, reference=lambda g, s, d, k, t: torch.ops.aten.unfold_backward(g, s, d, k, t)),
     same("glu_backward", (3, 5), (3, 10), -1, reference=lambda *given: torch.ops.aten.glu_backward(*given)),
     same("sigmoid_backward", PAIR, uniform(3, 20), reference=lambda *given: torch.ops.aten.sigmoid_backward(*given)),
     same("tanh_backward", PAIR, uniform(3, 20), reference=lambda *given: torch.ops.aten.tanh_backward(*given)),

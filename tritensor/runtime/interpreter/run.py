@@ -27,7 +27,7 @@ from ... import settings
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...ground.locks import lock
 from ...types import dtypes
-from ..source import Descriptor, DeviceFunction, Float64, Int64, Kernel, reinterpret
+from ..source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
@@ -41,7 +41,7 @@ class _Pointer:
 
     address: int
     dtype: dtypes.dtype
-    span: int  # which of the launch's spans it may touch
+    span: int | None  # which of the launch's spans it may touch; None: any memory that is in use
 
 
 def prepare(
@@ -146,6 +146,8 @@ def _operand(value: Any, label: str, spans: list[Span]) -> Any:
         return Descriptor((_operand(value[0], label, spans), *value[1:]))
     if isinstance(value, tuple):
         return tuple(_operand(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
+    if isinstance(value, Address):
+        return _Pointer(int(value), value.dtype, None)
     if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
         return value
     spans.append(_span(value, f"{label})"))
@@ -173,7 +175,8 @@ def _typed_argument(value: object) -> Any:
         return tuple(map(_typed_argument, value))
     if isinstance(value, _Pointer):
         type = tl.pointer_type(_dtype(value.dtype))
-        return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, {"argument": value.span}), type)
+        origin = {} if value.span is None else {"argument": value.span}
+        return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, origin), type)
     if isinstance(value, Int64):
         return builder.block(np.array(value, np.int64), tl.int64)
     if value is None or isinstance(value, (bool, str)):
@@ -234,9 +237,13 @@ def _interpreted(function: DeviceFunction | Kernel) -> Any:
     return function.interpreted_form
 
 
-@cache
+_stand_ins: dict[int, Any] = {}  # by id: Triton computes the hash of a JITFunction from what it calls, which is swapped
+
+
 def _library_function(function: Any) -> Any:
     """An ordinary function in place of a JITFunction such as `tl.sum`; it is rewritten when first called."""
+    if id(function) in _stand_ins:
+        return _stand_ins[id(function)]
     made: list[Any] = []
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
@@ -245,6 +252,7 @@ def _library_function(function: Any) -> Any:
         return made[0](*args, **kwargs)
 
     stand_in.fn, stand_in.original = stand_in, function  # type: ignore[attr-defined]
+    _stand_ins[id(function)] = stand_in
     return stand_in
 
 
@@ -344,6 +352,8 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
         for name in [name for name, member in vars(owner).items() if getattr(member, "__module__", None) == path]:
             swaps.set_attr(owner, name, getattr(libdevice, name, _absent(name)))
     swaps.set_attr(JITFunction, "__call__", lambda self, *args, **kwargs: _library_function(self)(*args, **kwargs))
+    # a function may ask for the `value` of its parameter, which the compiler passes as a constexpr
+    swaps.set_attr(tl.dtype, "value", property(lambda self: self))
     swaps.set_attr(tl.tensor, "__index__", _index)
     swaps.set_attr(tl.tensor, "__bool__", _truth)
     swaps.set_attr(interpreter, "_get_np_dtype", builder.numpy_dtype)
