@@ -67,14 +67,32 @@ def _run(program: str, folder: Path, device: str, wanted: tuple[str, ...]) -> No
 
 
 def _tune_once() -> None:
-    """Let autotuners take their first configuration: compiling and running dozens of each takes minutes in simulation.
+    """Let autotuners take their first configuration that fits: running dozens of each takes minutes in simulation.
 
     That an autotuner chooses is the matter of tests/runtime.
     """
     tuner: Any = importlib.import_module("triton.runtime.autotuner").Autotuner
-    pruned = tuner.prune_configs
-    tuner.prune_configs = lambda self, values: list(pruned(self, values))[:1]
-    tuner._bench = lambda self, *args, **options: [1.0, 1.0, 1.0]
+    refused = importlib.import_module("triton.runtime.errors").TritonError, AssertionError
+    pruned, never = tuner.prune_configs, [float("inf")] * 3
+
+    def prune(self: Any, values: Any) -> Any:
+        self._fits = False
+        return pruned(self, values)
+
+    def bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
+        if self._fits:
+            return never
+        values = {**meta, **config.all_kwargs(), "warmup": True}
+        if config.pre_hook:
+            config.pre_hook({**self.nargs, **values})
+        try:
+            self.fn.run(*args, **values)._init_handles()
+        except refused:
+            return never
+        self._fits = True
+        return [1.0] * 3
+
+    tuner.prune_configs, tuner._bench = prune, bench
 
 
 def _watch() -> list[str]:

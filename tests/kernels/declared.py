@@ -40,7 +40,8 @@ def against(reference: Callable[..., Any], gradients: str = "", tolerance: float
 
     Args:
         reference: what computes the same from the same inputs. gradients: names of inputs whose gradients are compared,
-            for random gradients of the results. tolerance: relative, and a tenth of it absolute.
+            for random gradients of the results. tolerance: relative, and a tenth of it of the
+            largest number, at least of one, absolute.
         inputs: by name; a tuple is the shape of normal numbers, a function makes one of a generator.
     """
 
@@ -166,7 +167,8 @@ def compare(case: Case, found: dict[str, np.ndarray], wanted: dict[str, np.ndarr
         mine = found[name]
         if mine.shape != each.shape:
             raise Different(f"{name} has the shape {mine.shape}, not {each.shape}")
-        if not np.allclose(mine, each, case.tolerance, case.tolerance / 10, equal_nan=True):
+        largest = np.max(np.abs(each[np.isfinite(each)]), initial=1.0) if each.dtype.kind in "fc" else 1.0
+        if not np.allclose(mine, each, case.tolerance, case.tolerance / 10 * largest, equal_nan=True):
             both = np.abs(mine.astype(np.complex128) - each.astype(np.complex128))
             raise Different(f"{name} differs by {np.nanmax(both):.3g} of {np.nanmax(np.abs(each)):.3g}")
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..declared import against, integers, uniform, unit
+from ..declared import against, half, integers, uniform, unit
 
 Tensor = Any
 
@@ -51,6 +51,7 @@ def negative(*shape: int) -> Any:
 
 STEPS = {"q": (1, 6, 2, 16), "k": (1, 6, 2, 16), "v": (1, 6, 2, 16)}
 CHUNK = {"q": (1, 40, 2, 32), "k": unit(1, 40, 2, 32), "v": (1, 40, 2, 32)}
+HALVES = {"q": half(1, 40, 2, 32), "k": half(1, 40, 2, 32, scale=0.17), "v": half(1, 40, 2, 32)}
 
 
 @against(lambda q, k, v, g: recurrence(q, k, v, g), "q k v g", 1e-2, g=negative(1, 6, 2, 16), **STEPS)
@@ -166,9 +167,9 @@ def linear_attention_by_chunks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return call("ops.linear_attn:chunk_linear_attn", q, k, v, normalize=False)[0]
 
 
-@against(lambda q, k, v, beta: recurrence(q, k, v, None, beta), "q k v beta", 3e-2, **CHUNK, beta=uniform(1, 40, 2))
+@against(lambda q, k, v, beta: recurrence(q, k, v, None, beta), "q k v beta", 5e-2, **HALVES, beta=uniform(1, 40, 2))
 def delta_rule_by_chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tensor:
-    return call("ops.delta_rule:chunk_delta_rule", q, k, v, beta)[0]
+    return call("ops.delta_rule:chunk_delta_rule", q, k, v, beta.to(q.dtype))[0]
 
 
 @against(
@@ -236,7 +237,7 @@ def based(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return call("ops.based:parallel_based", q, k, v)
 
 
-@against(lambda s: s.cumsum(1), "s", s=(2, 40, 3))
+@against(lambda s: s.cumsum(1), s=(2, 40, 3))
 def cumulative_sum(s: Tensor) -> Tensor:
     return call("ops.utils.cumsum:chunk_global_cumsum", s)
 
@@ -290,7 +291,7 @@ def mean_pooling(x: Tensor) -> Tensor:
     lambda x: torch.stack([F.pad(x[:3], (0, 0, 2, 0)), x[3:8]]), "x", x=(8, 6),
 )  # fmt: skip
 def unpack_sequence(x: Tensor) -> Tensor:
-    return call("ops.utils.pack:unpack_sequence", x[None], torch.tensor([0, 3, 8], device=x.device, dtype=torch.int32))
+    return call("ops.utils.pack:unpack_sequence", x, torch.tensor([0, 3, 8], device=x.device, dtype=torch.int32))
 
 
 @against(
