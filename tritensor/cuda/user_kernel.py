@@ -13,9 +13,9 @@ from ..errors import ArgumentError, DeviceMismatchError
 from ..memory.array import DeviceArray
 from ..runtime.launch import Float64, Int64, kernel, launch
 from ..runtime.needs_triton import needs_triton
-from ..runtime.source import Descriptor
+from ..runtime.source import Address, Descriptor
 from ..tensors import Tensor
-from ..types import devices
+from ..types import devices, dtypes
 
 __all__ = ["UserKernel", "device_of", "forget", "jit", "plain", "sizes_of", "tensors_of"]
 
@@ -139,6 +139,10 @@ def plain(value: Any) -> Any:
     if type(value).__name__ == "TensorDescriptor":
         sizes, steps, block = (tuple(map(int, each)) for each in (value.shape, value.strides, value.block_shape))
         return Descriptor((value.base._data, sizes, steps, block, value.padding))
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        found = Address(value.data_ptr())
+        found.dtype = dtypes.of_argument(value.dtype) or value.dtype
+        return found
     for kind in (float, int):
         if isinstance(value, kind) and type(value) not in (bool, Int64, Float64):
             return kind(value)

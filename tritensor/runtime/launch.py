@@ -22,7 +22,7 @@ from ..types import devices
 from . import program
 from .needs_triton import needs_triton
 from .program import Program, find, specialise
-from .source import Descriptor, DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
+from .source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
 
 __all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "as_number", "compile_ahead", "device_function", "kernel"]
 __all__ += ["check_argument", "launch"]
@@ -101,7 +101,7 @@ def _arrays(arguments: tuple) -> Iterator[Any]:
             yield value
 
 
-_NUMBERS = frozenset((int, float, bool, str, Int64, Float64, type(None)))
+_NUMBERS = frozenset((int, float, bool, str, Int64, Float64, Address, type(None)))
 
 
 def check_argument(name: str, label: str, value: object) -> None:

@@ -59,6 +59,12 @@ class Descriptor(tuple[Any, ...]):
     __slots__ = ()
 
 
+class Address(int):
+    """A pointer that is no tensor: of an object that has a `data_ptr` and a `dtype`, as Triton takes it."""
+
+    dtype: dtypes.dtype
+
+
 def as_number(value: float, kind: dtypes.dtype) -> Any:
     """A number as an argument of a kernel that computes in a dtype."""
     if not kind.is_floating_point:

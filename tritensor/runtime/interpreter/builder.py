@@ -286,7 +286,10 @@ class Builder(interpreter.InterpreterBuilder):
             # one-bit integers wrap around on a device (True + True is False), where NumPy saturates
             wide = op(lhs.data.astype(np.int8), rhs.data.astype(np.int8))
             return TensorHandle((wide & 1).astype(np.bool_), lhs.dtype.scalar)
-        return super().binary_op(lhs, rhs, op)
+        found = super().binary_op(lhs, rhs, op)
+        if found.data.dtype == np.bool_:  # a comparison, which Triton notes as of the type that it compares
+            found.dtype = tl.int1
+        return found
 
     def create_minnumf(self, lhs: interpreter.TensorHandle, rhs: interpreter.TensorHandle) -> Any:
         return self.binary_op(lhs, rhs, np.fmin)

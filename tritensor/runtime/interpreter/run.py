@@ -8,6 +8,7 @@ swapping takes 0.1 ms.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +21,6 @@ import numpy as np
 import triton
 import triton.language as tl
 from triton.language.extra import cuda as for_cuda
-from triton.language.extra import libdevice as of_any
-from triton.language.extra.cuda import libdevice as of_cuda
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction, KernelInterface
 
@@ -29,7 +28,7 @@ from ... import settings
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...ground.locks import lock
 from ...types import dtypes
-from ..source import Descriptor, DeviceFunction, Float64, Int64, Kernel, reinterpret
+from ..source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
@@ -43,7 +42,7 @@ class _Pointer:
 
     address: int
     type: str  # Triton's name of its elements' type
-    span: int  # which of the launch's spans it may touch
+    span: int | None  # which of the launch's spans it may touch; None: any memory that is in use
 
 
 def prepare(
@@ -154,6 +153,8 @@ def _operand(value: Any, label: str, spans: list[Span], elements: Mapping[str, s
         return Descriptor((_operand(value[0], label, spans, elements), *value[1:]))
     if isinstance(value, tuple):
         return tuple(_operand(entry, f"{label}[{index}]", spans, elements) for index, entry in enumerate(value))
+    if isinstance(value, Address):
+        return _Pointer(int(value), elements.get(value.dtype.name, value.dtype.triton), None)
     if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
         return value
     spans.append(_span(value, f"{label})"))
@@ -182,7 +183,8 @@ def _typed_argument(value: object) -> Any:
         return tuple(map(_typed_argument, value))
     if isinstance(value, _Pointer):
         type = tl.pointer_type(tl.str_to_ty(value.type, None))
-        return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, {"argument": value.span}), type)
+        origin = {} if value.span is None else {"argument": value.span}
+        return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, origin), type)
     if isinstance(value, Int64):
         return builder.block(np.array(value, np.int64), tl.int64)
     if value is None or isinstance(value, (bool, str)):
@@ -210,15 +212,24 @@ def _resolve(value: Any) -> Any:
         return tuple(map(_resolve, value))
     if isinstance(value, KernelInterface):  # @triton.jit, Triton's own or a user's
         return _library_function(value)
-    if callable(value) and (tl.core.is_builtin(value) or _of_libdevice(value)):  # imported by its name
-        return _of_libdevice(value) or _computing(value, False)
+    if getattr(value, "__module__", None) in _LIBDEVICE and callable(value):  # imported by its name
+        return getattr(libdevice, value.__name__, _absent(value.__name__))
+    if tl.core.is_builtin(value):  # likewise, of Triton's language
+        return _computing(value, False)
     return value
 
 
-def _of_libdevice(value: Any) -> Any:
-    """Our own function in place of one of libdevice's; None for others."""
-    ours = str(getattr(value, "__module__", "")).rpartition(".")[2] == "libdevice"
-    return getattr(libdevice, value.__name__, None) if ours else None
+# the functions stand in the first without a body, and in the second as the compiler takes them
+_LIBDEVICE = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
+
+
+def _absent(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise KernelError(
+            f"libdevice.{name} is not interpreted", remedy="run it compiled: tritensor.cuda.simulate(compiled=True)"
+        )
+
+    return refuse
 
 
 def _typed(value: object) -> Any:
@@ -234,9 +245,13 @@ def _interpreted(function: DeviceFunction | Kernel) -> Any:
     return function.interpreted_form
 
 
-@cache
+_stand_ins: dict[int, Any] = {}  # by id: Triton computes the hash of a JITFunction from what it calls, which is swapped
+
+
 def _library_function(function: Any) -> Any:
     """An ordinary function in place of a JITFunction such as `tl.sum`; it is rewritten when first called."""
+    if id(function) in _stand_ins:
+        return _stand_ins[id(function)]
     made: list[Any] = []
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
@@ -245,6 +260,7 @@ def _library_function(function: Any) -> Any:
         return made[0](*args, **kwargs)
 
     stand_in.fn, stand_in.original = stand_in, function  # type: ignore[attr-defined]
+    _stand_ins[id(function)] = stand_in
     return stand_in
 
 
@@ -339,13 +355,16 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
         swaps.set_attr(lang, "range", _counted)
         swaps.set_attr(lang, "reduce", reduction.reduce)
         swaps.set_attr(lang, "associative_scan", reduction.associative_scan)
-    for module in (of_any, of_cuda, for_cuda):
-        for name, member in inspect.getmembers(module):
-            found = _of_libdevice(member) or (_computing(member, False) if tl.core.is_builtin(member) else None)
-            if found is not None:
-                swaps.set_attr(module, name, found)
+    for path in _LIBDEVICE:
+        owner = importlib.import_module(path)
+        for name in [name for name, member in vars(owner).items() if getattr(member, "__module__", None) == path]:
+            swaps.set_attr(owner, name, getattr(libdevice, name, _absent(name)))
+    for name, member in inspect.getmembers(for_cuda, tl.core.is_builtin):
+        swaps.set_attr(for_cuda, name, _computing(member, False))
     # functions of `@triton.jit` that a kernel reaches as attributes of modules and classes
     swaps.set_attr(JITFunction, "__call__", lambda self, *args, **kwargs: _library_function(self)(*args, **kwargs))
+    # a function may ask for the `value` of its parameter, which the compiler passes as a constexpr
+    swaps.set_attr(tl.dtype, "value", property(lambda self: self))
     swaps.set_attr(tl.tensor, "__index__", _index)
     swaps.set_attr(tl.tensor, "__bool__", _truth)
     swaps.set_attr(interpreter, "_get_np_dtype", builder.numpy_dtype)
