@@ -4,18 +4,30 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .. import settings
 from ..errors import DeviceError
 from .compiling import CompilingDriver
+from .lines import arranged
 from .loading import Compiled, Loaded, Target
 from .ptx.machine import run
 from .ptx.memory import Memory
 from .ptx.parse import Kernel, parse
+from .ptx.races import Watched
+from .shadow import View, views_of
 from .simulator import Queue, Simulator
+
+if TYPE_CHECKING:
+    from .loading import LaunchRequest
+    from .streams import Stream
 
 
 class CompiledSimulator(CompilingDriver, Simulator):
@@ -30,11 +42,17 @@ class CompiledSimulator(CompilingDriver, Simulator):
     repeats_calls = False
 
     def __init__(
-        self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None
+        self,
+        count: int,
+        memory: int = 16 << 30,
+        capability: tuple[int, int] = (9, 0),
+        name: str | None = None,
+        races: bool | None = None,
     ) -> None:
-        super().__init__(count, memory, capability, name)
+        super().__init__(count, memory, capability, name, races)
         self.seed = 0
         self.recorder: Any = None
+        self._views: list[View] = []  # of the launch that is being added
 
     def pose(self, **figures: Any) -> dict[str, Any]:
         """Give the devices other properties, as of a certain card; returns those that they had.
@@ -63,6 +81,14 @@ class CompiledSimulator(CompilingDriver, Simulator):
     def refused(self, label: str, error: Exception) -> DeviceError:
         return DeviceError(f"CUDA error: launch failure at the launch of {label}", str(error))
 
+    def launch(self, stream: Stream, request: LaunchRequest) -> None:
+        if self.shadow is not None:
+            self._views = views_of(request)
+        try:
+            super().launch(stream, request)
+        finally:
+            self._views = []
+
     def _enqueue(
         self, queue: Queue, grid: tuple[int, int, int], kernel: Kernel, values: tuple[Any, ...], compiled: Compiled
     ) -> None:
@@ -73,11 +99,19 @@ class CompiledSimulator(CompilingDriver, Simulator):
         late = settings.simulate_late.value
         live = self.spans(queue.index) if late and queue.captured is None else None
 
+        watched = None if self.shadow is None else partial(self.shadow.launch, math.prod(grid), self._views)
+        order = settings.grid_order.value
+
         def work() -> None:
-            memory = Memory(self.spans(queue.index) if live is None else live)
+            spans = self.spans(queue.index) if live is None else live
+            memory = Memory(spans) if self.shadow is None else Watched(spans, self.shadow)
 
             def execute(counters: Any = None, blocks: Any = None) -> None:
-                run(kernel, grid, numbers, memory, compiled.shared, self.seed, late, counters, blocks)
+                if blocks is None and order != "forward":
+                    blocks = np.array(arranged(range(math.prod(grid)), order))
+                strict = late or self.shadow is not None
+                with watched() if watched else nullcontext():
+                    run(kernel, grid, numbers, memory, compiled.shared, self.seed, strict, counters, blocks)
 
             if self.recorder is None:
                 execute()

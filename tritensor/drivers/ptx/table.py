@@ -15,6 +15,7 @@ from .values import TYPES, Type, bits_of, perturb
 Step = Callable[[Machine, Mask], None]
 Builder = Callable[[Instruction, Kernel], Step]
 Array = np.ndarray
+_ORDERS = ("volatile", "acquire", "relaxed")
 _builders: dict[str, Builder] = {}
 
 
@@ -39,8 +40,21 @@ def build(i: Instruction, kernel: Kernel) -> Step:
         builder = _builders.get(".".join(i.parts[:count]))
         if builder is not None:
             step = builder(i, kernel)
+            if i.parts[0] in ("ld", "atom", "red") and (order := next((x for x in i.parts if x in _ORDERS), "")):
+                step = _ordered(step, "relaxed" if order == "relaxed" else "acquire")
             return step if i.guard is None else _guarded(step, *i.guard)
     raise unknown(i, kernel)
+
+
+def _ordered(step: Step, order: str) -> Step:
+    def run(m: Machine, mask: Mask) -> None:
+        m.order = order
+        try:
+            step(m, mask)
+        finally:
+            m.order = ""
+
+    return run
 
 
 def unknown(i: Instruction, kernel: Kernel) -> KernelError:
