@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -22,8 +22,6 @@ __all__ = ["active", "count", "doctor", "require", "simulate", "use"]
 _by_setting: dict[tuple[int, bool], Driver] = {}
 _lock = lock()
 _used = used.get
-#: called when devices of one kind or another are first used, and by each simulation
-started: list[Callable[[], object]] = []
 _asked = False
 _real: Driver | None = None
 _missing: list[str] = []
@@ -81,13 +79,7 @@ def _simulator(count: int) -> Driver | None:
     with _lock:
         if key not in _by_setting:
             _by_setting[key] = _kind(key[1])(count)
-            _start()
         return _by_setting[key]
-
-
-def _start() -> None:
-    for each in started:
-        each()
 
 
 def _kind(compiled: bool) -> type[Simulator]:
@@ -107,7 +99,6 @@ def _find() -> Driver | None:
             from . import cuda
 
             _real, reasons = cuda.find()
-            _start()
             _missing[:] = reasons
             _asked = True
     return _real
@@ -190,7 +181,6 @@ def simulate(
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
     kind = _kind(settings.simulate_compiled.value if compiled is None else compiled)
     simulation = kind(devices, parse_memory(memory), capability, name, races)
-    _start()
     try:
         with use(simulation):
             yield simulation

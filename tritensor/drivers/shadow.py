@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -63,6 +63,7 @@ class Shadow:
 
     Attributes:
         watching: the shadow of the launch that runs, or None.
+        views: what the launch that is being added is passed.
         strict: an access outside of the views that a launch was passed is an error and not a warning.
     """
 
@@ -70,6 +71,7 @@ class Shadow:
 
     def __init__(self) -> None:
         self.strict = False
+        self.views: list[View] = []
         self._allocations: dict[int, _Allocation] = {}
         self._bases: list[int] = []
         self._now = self._start = 1
@@ -142,17 +144,22 @@ class Shadow:
 
     def around(self, request: Any, run: Callable[[], None]) -> Callable[[], None]:
         """The function that runs a launch, with this shadow watching."""
-        programs, views = math.prod(request.grid), views_of(request)
+        self.views = views_of(request)
+        launch = self.launching(math.prod(request.grid))
 
         def work() -> None:
-            with self.launch(programs, views):
+            with launch():
                 run()
 
         return work
 
+    def launching(self, programs: int) -> Callable[[], AbstractContextManager[None]]:
+        """Makes what watches a launch of so many programs that is passed `views`."""
+        views, self.views = self.views, []
+        return lambda: self._launch(programs, views)
+
     @contextmanager
-    def launch(self, programs: int, views: Sequence[View] = ()) -> Iterator[None]:
-        """A launch of so many programs that was passed views: what they do is compared with each other."""
+    def _launch(self, programs: int, views: Sequence[View]) -> Iterator[None]:
         self._now += 1
         self._start, self._programs = self._now, programs
         self._known, self._released = None, {}
@@ -310,15 +317,19 @@ class Shadow:
                 warn(f"a kernel {verb} memory outside of the view that was passed, within its storage, at {line}")
 
 
-def views_of(request: Any) -> list[View]:
-    """The arrays that a launch (`loading.LaunchRequest`) was passed, and those that it reaches by their addresses."""
-    reached = [array for row in (getattr(request, "reaches", None) or ((), ()))[1] for array in row]
-    waiting, found = [*getattr(request, "arguments", ()), *reached], []
+def views_of(launch: Any) -> list[View]:
+    """The arrays that a launch is passed: its arguments, or a `loading.LaunchRequest` with what it reaches."""
+    rows = (getattr(launch, "reaches", None) or ((), ()))[1]
+    waiting: list[Any] = [*getattr(launch, "arguments", launch), *(array for row in rows for array in row)]
+    found: list[View] = []
     while waiting:
         value = waiting.pop()
+        value = getattr(value, "_data", value)  # of a tensor
         if isinstance(value, tuple):
             waiting.extend(value)
-        elif hasattr(value, "data_ptr"):
+        elif hasattr(value, "block_shape"):  # a descriptor
+            waiting.append(value.base)
+        elif hasattr(value, "data_ptr") and hasattr(value, "strides"):
             strides = tuple(stride * value.itemsize for stride in value.strides)
             found.append((value.data_ptr(), tuple(value.shape), strides, value.itemsize))
     return found

@@ -145,7 +145,15 @@ def _unowned(host: np.ndarray) -> np.ndarray:
 
 
 class Simulator(Driver):
-    """The driver of simulated devices."""
+    """The driver of simulated devices.
+
+    Attributes:
+        seed: of the errors of instructions that a card executes approximately.
+        recorder: what runs compiled kernels in the device's place to count their work (`profiling.profile`), or None.
+    """
+
+    seed = 0
+    recorder: Any = None
 
     is_simulated = True
     kind = "simulated in host memory"
@@ -318,6 +326,10 @@ class Simulator(Driver):
 
     def submit(self, stream: Stream, function: Callable[[], object]) -> None:
         self._push(stream.handle, function)
+
+    def submit_to(self, queue: Queue, function: Callable[[], object]) -> None:
+        """Run a function in a queue's order."""
+        self._push(queue, function)
 
     def mark(self, queue: Queue, reusable: Mark | None = None, timing: bool = False) -> Mark:
         mark = Mark(queue)
