@@ -115,17 +115,16 @@ class Shadow:
         found = self._allocations[self._bases[at]] if at >= 0 else None
         return found if found is not None and address < found.base + found.nbytes else None
 
-    def missing(self, view: View) -> np.ndarray:
-        """Tells of each element of an array whether a part of it was never written."""
-        return ~self._elements(view, "written").all(-1)
+    def lines(self, view: View) -> np.ndarray:
+        """The number in `places` of the line by which the last launch wrote each element of an array; 0: by none."""
+        times = np.maximum(self._elements(view, "wrote"), self._elements(view, "met"))
+        lines: np.ndarray = np.where(times >= self._start, self._elements(view, "line"), 0).max(-1)
+        return lines
 
-    def line(self, view: View) -> np.ndarray:
-        """The number of the line that wrote each element last; `place` has its name."""
-        return self._elements(view, "line").max(-1)
-
-    def place(self, number: int) -> str:
-        """The name of a line: `kernel.py:91`."""
-        return list(self._lines)[number]
+    @property
+    def places(self) -> list[str]:
+        """The names of lines: `kernel.py:91`."""
+        return list(self._lines)
 
     def _elements(self, view: View, field: str) -> np.ndarray:
         address, shape, strides, itemsize = view
@@ -304,7 +303,7 @@ class Shadow:
                 several[first] or (who == "writer" and read[first] and cell["reader"] == cell["writer"])
             ):
                 text = "programs read and change one address without atomics"
-            line = "" if who == "reader" else f", at {self.place(int(cell['line']))}"
+            line = "" if who == "reader" else f", at {self.places[int(cell['line'])]}"
             refuse(f"{text} (program {cell[who]}{line})", wrong)
 
     def _look_outside(self, allocation: _Allocation, cells: np.ndarray, verb: str, line: str, refuse: Fail) -> None:
