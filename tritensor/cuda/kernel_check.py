@@ -331,7 +331,8 @@ class _Check:
             last, other = int(each.lines[at]), int(each.lines.max())
             raise KernelMismatchError(
                 f"{self.name}: element {_index(at)} of {name} is {x[at]}, and {has} {y[at]}",
-                f"of {wrong.size} elements {int(wrong.sum())} differ by more than {relative} relative, {absolute} absolute",
+                f"of {wrong.size} elements {int(wrong.sum())} differ by more than {relative:g} relative, {absolute:g} "
+                "absolute",
                 _line(each, last, "it was written") if last else "nothing wrote it",
                 _line(each, other, "others were written") if not last else "",
             )

@@ -139,8 +139,8 @@ class _Chunk(Machine):
         for i in block.instructions:
             if i.where == self.where:
                 for register in _registers(i):
-                    if register.slot in self.async_state.get("flying", ()):
-                        self.fail(f"{i.name} reads a sum of products that no wgmma.wait_group has waited for")
+                    if place := self.async_state.get("flying", {}).get(register.slot):
+                        self.fail(f"{i.name} reads sums (of products at {place}) that no wgmma.wait_group waits for")
                     if self.registers[register.slot] is None:
                         name = self.kernel.names[register.slot]
                         self.fail(f"{i.name} reads register {name}, which nothing has written,")

@@ -248,11 +248,14 @@ class _Body:
 
     def _statements(self, text: str) -> Iterator[str]:
         """Statements without their semicolon; scopes, labels and lines are dealt with on the way."""
-        waiting = ""
+        waiting, assembly = "", False
         for line in text.split("\n"):
+            if "inline asm" in line:
+                assembly = "// begin" in line
             rest = line.split("//", 1)[0].strip()
             if rest.split(None, 1)[:1] == [".loc"] and not waiting:
-                self._line(rest)
+                if not assembly:  # within inline assembly LLVM counts its lines on from the source's
+                    self._line(rest)
                 continue
             while rest:
                 if not waiting and rest[0] in "{}":

@@ -143,14 +143,15 @@ def fly(m: Machine, slots: Sequence[int], everywhere: bool) -> None:
     for slot in slots:
         if everywhere:
             m.registers[slot] = None
-    m.async_state.setdefault("flying", set()).update(slots)
+    m.async_state.setdefault("flying", {}).update(dict.fromkeys(slots, m.kernel.place(m.where)))
     land(m, slots, False)
 
 
 def land(m: Machine, slots: Sequence[int], done: bool = True) -> None:
     """Note that products wrote registers, which need no fence for that."""
     if done:
-        m.async_state["flying"].difference_update(slots)
+        for slot in slots:
+            m.async_state["flying"].pop(slot, None)
     if (before := m.async_state.get("fenced")) is not None:
         for slot in slots:
             before[slot] = m.registers[slot]

@@ -200,7 +200,7 @@ class Builder(interpreter.InterpreterBuilder):
         return memory.store(ptrs.data, data, active)
 
     def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
-        flags = None if mask is None else mask.data
+        flags = None if mask is None else mask.data.astype(np.bool_, copy=False)  # of a scalar they are integers
         if self.guard is not None:
             self.guard.check(ptrs, flags, verb, self.grid_idx)
         return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)

@@ -58,6 +58,8 @@ class _Accesses:
         self.programs = np.full(len(self.addresses), number, np.int32)
         self.nbytes = max(1, pointer.get_element_ty().primitive_bitwidth // 8)
         self.line = here()
+        if (wrong := self.addresses % self.nbytes != 0).any():
+            self.fail(f"CUDA error: misaligned address of {self.nbytes} bytes", wrong)
 
     def fail(self, text: str, wrong: np.ndarray) -> NoReturn:
         place = f"at {self.line}, program {self.builder.grid_idx}"
