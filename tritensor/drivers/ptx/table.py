@@ -15,7 +15,7 @@ from .values import TYPES, Type, bits_of, perturb
 Step = Callable[[Machine, Mask], None]
 Builder = Callable[[Instruction, Kernel], Step]
 Array = np.ndarray
-_ORDERS = ("volatile", "acquire", "relaxed")
+_ORDERED, _ORDERS = ("ld", "atom", "red"), ("volatile", "acquire", "relaxed")
 _builders: dict[str, Builder] = {}
 
 
@@ -40,19 +40,22 @@ def build(i: Instruction, kernel: Kernel) -> Step:
         builder = _builders.get(".".join(i.parts[:count]))
         if builder is not None:
             step = builder(i, kernel)
-            if i.parts[0] in ("ld", "atom", "red") and (order := next((x for x in i.parts if x in _ORDERS), "")):
-                step = _ordered(step, "relaxed" if order == "relaxed" else "acquire")
-            return step if i.guard is None else _guarded(step, *i.guard)
+            step = step if i.guard is None else _guarded(step, *i.guard)
+            order = next((part for part in i.parts if part in _ORDERS), "") if i.parts[0] in _ORDERED else ""
+            return _ordered(step, order) if order else step
     raise unknown(i, kernel)
 
 
 def _ordered(step: Step, order: str) -> Step:
+    """An access that orders programs otherwise than its kind does. One that waits for others lets them run first."""
+
     def run(m: Machine, mask: Mask) -> None:
         m.order = order
-        try:
-            step(m, mask)
-        finally:
-            m.order = ""
+        step(m, mask)
+        m.order = ""
+        if order != "relaxed":
+            m.now += 1
+            m.stall(m.full(mask))
 
     return run
 
