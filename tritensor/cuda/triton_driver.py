@@ -263,14 +263,21 @@ def _address(value: Any, stream: Any) -> int:
 
 def _descriptor(value: Any, layout: dict[str, Any] | None, stream: Any) -> list[Any]:
     """A host's `TensorDescriptor`: address, sizes and steps, or a tensor map where the kernel copies by TMA."""
+    driver: Any = drivers.require()
     sizes, steps = [*map(int, value.shape)], [*map(int, value.strides)]
     base = _address(value.base, stream)
     if layout is None:
         rounds = [value.round_f32_to_tf32] if hasattr(value, "round_f32_to_tf32") else []
         return [base, *sizes, *steps, int(value.padding == "nan"), *map(int, rounds), *sizes, *steps]
-    from .tensor_maps import encoded
-
-    return [encoded(base, sizes, steps, layout, value), *sizes, *steps]
+    if layout.get("is_im2col"):
+        raise KernelError("a descriptor of windows (im2col) is passed", remedy="pass a TensorDescriptor of tiles")
+    kind = 11 if getattr(value, "round_f32_to_tf32", False) else layout["elem_type"]
+    bytes_of = [step * layout["elem_size"] for step in steps]
+    shape = [*sizes[:-1], 2 * sizes[-1]] if layout.get("fp4_padded") else sizes
+    made = driver.tensor_map(
+        base, shape, bytes_of, layout["block_size"], kind, layout["swizzle"], value.padding == "nan"
+    )
+    return [made, *sizes, *steps]
 
 
 # ---- times ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import ArgumentError, DeviceMismatchError
 from ..memory.array import DeviceArray
 from ..runtime.launch import Float64, Int64, kernel, launch
+from ..runtime.source import Descriptor
 from ..tensors import Tensor
 from ..types import devices
 
@@ -128,12 +129,15 @@ def forget(values: Iterable[Any]) -> None:
         tensor._forget()
 
 
-def _plain(value: object) -> Any:
-    """A number or tuple of a subclass (`numpy.float64`, `Size`) as Triton takes it: as what it is a subclass of."""
+def _plain(value: Any) -> Any:
+    """An argument as `launch` takes it; a number or tuple of a subclass (`Size`) as what it is a subclass of."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     if isinstance(value, Tensor):
         return value._data
+    if type(value).__name__ == "TensorDescriptor":
+        sizes, steps, block = (tuple(map(int, each)) for each in (value.shape, value.strides, value.block_shape))
+        return Descriptor((value.base._data, sizes, steps, block, value.padding))
     for kind in (float, int):
         if isinstance(value, kind) and type(value) not in (bool, Int64, Float64):
             return kind(value)

@@ -412,6 +412,12 @@ class Simulator(Driver):
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
         self.submit(stream, run if self.shadow is None else self.shadow.around(request, run))
 
+    def tensor_map(self, *facts: Any) -> bytes:
+        """What `TensorDescriptor` describes, for kernels that copy tiles; see `ptx.tiles.encoded`."""
+        from .ptx.tiles import encoded
+
+        return encoded(*facts)
+
     def pick(self, compiled: _T, interpreted: _T) -> _T:
         return interpreted
 

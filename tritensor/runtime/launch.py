@@ -22,7 +22,7 @@ from ..types import devices
 from . import program
 from .needs_triton import needs_triton
 from .program import Program, find, specialise
-from .source import DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
+from .source import Descriptor, DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
 
 __all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "as_number", "compile_ahead", "device_function", "kernel"]
 __all__ += ["launch"]
@@ -106,7 +106,9 @@ _NUMBERS = frozenset((int, float, bool, str, Int64, Float64, type(None)))
 
 def _check_argument(name: str, label: str, value: object) -> None:
     """Refuse what has no type in a kernel. A subclass has none either: `numpy.float64` is one of float."""
-    if value.__class__ is tuple:
+    if value.__class__ is Descriptor:
+        _check_argument(name, label, value[0])
+    elif value.__class__ is tuple:
         for index, inner in enumerate(value):
             _check_argument(name, f"{label}[{index}]", inner)
     elif value.__class__ not in _NUMBERS and not isinstance(value, DeviceArray):

@@ -53,6 +53,12 @@ class Int64(int):
         return f"Int64({int(self)})"
 
 
+class Descriptor(tuple[Any, ...]):
+    """A tensor descriptor that the host made: array, sizes, steps, sizes of a block, "zero" or "nan"."""
+
+    __slots__ = ()
+
+
 def as_number(value: float, kind: dtypes.dtype) -> Any:
     """A number as an argument of a kernel that computes in a dtype."""
     if not kind.is_floating_point:

@@ -92,7 +92,7 @@ class profile:
         self,
         compiled: Any,
         grid: tuple[int, int, int],
-        values: Sequence[int],
+        values: Sequence[int | bytes],
         queue: Any,
         spans: Sequence[tuple[int, int, str]],
         run: Callable[..., None],
@@ -111,6 +111,7 @@ class profile:
         sizes = np.array([nbytes for _, nbytes, _ in spans] or [0])
         alike, passed = [], np.zeros(len(bases), np.bool_)
         for value in values:
+            value = int.from_bytes(value[:8], "little") if isinstance(value, bytes) else value  # a map's address
             at = int(np.searchsorted(bases, value, "right")) - 1
             if at >= 0 and value < bases[at] + int(sizes[at]):  # of an address, its alignment and the buffer's size
                 passed[at] = True

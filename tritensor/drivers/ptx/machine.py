@@ -240,7 +240,7 @@ _ENDS: dict[str, Callable[[Instruction, Kernel, int], End]] = {
 def run(
     kernel: Kernel,
     grid: tuple[int, int, int],
-    values: Sequence[int],
+    values: Sequence[int | bytes],
     memory: Memory,
     shared: int = 0,
     seed: int = 0,
@@ -252,7 +252,7 @@ def run(
 
     Args:
         grid: blocks along x, y and z.
-        values: the parameters as integers, floats by their bits.
+        values: the parameters as integers, floats by their bits; tensor maps as bytes.
         shared: bytes of dynamic shared memory.
         seed: of the errors of approximate instructions.
         late: asynchronous copies and products land when they are waited for.
@@ -269,6 +269,9 @@ def run(
     chunk = max(1, min(_LANES // kernel.threads, _SHARED // max(kernel.static_shared + shared, 1)))
     blocks = np.arange(math.prod(grid)) if numbers is None else numbers
     constants = Constants(kernel, memory)
+    for (name, _), value in zip(kernel.parameters, values, strict=True):
+        if isinstance(value, bytes):
+            constants.pass_map(name, value, memory)
     with np.errstate(all="ignore"):
         for start in range(0, len(blocks), chunk):
             machine = _Chunk(kernel, grid, blocks[start : start + chunk], values, seed, late, counters)

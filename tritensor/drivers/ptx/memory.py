@@ -151,11 +151,24 @@ class Constants:
 
     def __init__(self, kernel: Kernel, memory: Memory) -> None:
         self._kept: dict[str, np.ndarray] = {}
+        #: of parameters that are tensor maps, the address that `cvta.param` makes of their place, a number of 32 bits
+        self.parameters: dict[str, int] = {}
+        self.generic = np.zeros(1, np.uint64)
         for name, (_, content) in kernel.constants.items():
-            block = np.zeros(len(content) // 16 + 2, np.complex128).view(np.uint8)
-            block[: len(content)] = np.frombuffer(content, np.uint8)
-            self._kept[name] = block
-            memory.add(block.ctypes.data, len(content), name)
+            self.keep(name, content, memory)
+
+    def keep(self, name: str, content: bytes, memory: Memory) -> None:
+        """Give bytes, an address."""
+        block = np.zeros(len(content) // 16 + 2, np.complex128).view(np.uint8)
+        block[: len(content)] = np.frombuffer(content, np.uint8)
+        self._kept[name] = block
+        memory.add(block.ctypes.data, len(content), name)
+
+    def pass_map(self, name: str, content: bytes, memory: Memory) -> None:
+        """Give a parameter that is a tensor map a place among the parameters, and an address."""
+        self.keep(name, content, memory)
+        self.parameters[name] = len(self.parameters)
+        self.generic = np.array([self.address(each) for each in self.parameters], np.uint64)
 
     def address(self, name: str) -> int:
         """The address of a variable."""

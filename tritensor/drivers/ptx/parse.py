@@ -124,6 +124,7 @@ _STATEMENT = re.compile(r"(?:@(!?)(\S+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _LABEL = re.compile(r"([$\w]+):(?!:)\s*(.*)", re.DOTALL)
 _FUNCTION = re.compile(r"^\.func\s*(\([^)]*\))?\s*([\w$]+)\s*(\([^)]*\))[^;{]*\{(.*?)^\}", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(r"call(?:\.uni)?\s+(?:\(([^)]*)\)\s*,)?\s*([\w$]+)\s*(?:,\s*\(([^)]*)\))?", re.DOTALL)
+_PARAMETER = r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\n\[]*?([\w$]+)(?:\[(\d+)\])?(?=,|\s*$|\s*\n)"
 _VARIABLE = re.compile(
     r"\.(global|shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?",
     re.DOTALL,
@@ -144,8 +145,8 @@ def parse(text: str) -> Kernel:
     if found is None:
         raise KernelError("the compiled code holds no kernel", "its PTX has no .entry")
     kernel = Kernel(found[1])
-    for kind, name in re.findall(r"\.param\s+\.(\w+)[^,\n]*?([\w$]+)(?=,|\s*$|\s*\n)", _uncommented(found[2])):
-        kernel.parameters.append((name, _SIZES[kind]))
+    for kind, name, count in re.findall(_PARAMETER, _uncommented(found[2])):
+        kernel.parameters.append((name, _SIZES[kind] * int(count or 1)))
     head, _, body = found[3].partition("{")
     threads = re.search(r"\.(?:reqntid|maxntid)\s+(\d+)", head)
     kernel.threads = int(threads[1]) if threads else kernel.threads

@@ -36,7 +36,7 @@ class Machine:
         kernel: Kernel,
         grid: tuple[int, int, int],
         numbers: np.ndarray,
-        values: Sequence[int],
+        values: Sequence[Any],
         seed: int = 0,
         late: bool = False,
         counters: Any = None,
@@ -77,6 +77,8 @@ class Machine:
             return self.uniform(kernel.shared[name])
         if name in kernel.local:
             return self.uniform(kernel.local[name])
+        if name in self.constants.parameters:
+            return self.uniform(self.constants.parameters[name])
         return np.array([[self.constants.address(name)]], np.uint64)
 
     def put(self, slot: int, bits: np.ndarray, mask: Mask) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -147,8 +147,27 @@ MAP = np.dtype(
     + [(name, "u4") for name in ("rank", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode")]
     + [("unused", "u8")]
 )
-_SIZES = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)  # by type of element
+_SIZES = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)  # by type of element, in the order of `tensormap.replace`
 _WIDTHS = (16, 32, 64, 128)  # by swizzle mode
+
+
+def encoded(
+    address: int, sizes: Sequence[int], steps: Sequence[int], box: Sequence[int], kind: int, swizzle: int, ones: bool
+) -> bytes:
+    """A tensor map that the host makes: sizes and a box in elements and steps in bytes, the outermost dimension first.
+
+    Args:
+        kind: the type of the elements, a number of `_SIZES`.
+        swizzle: the mode, a number of `_WIDTHS`.
+        ones: what is outside of the array is read as NaN; else it is 0.
+    """
+    made, rank = np.zeros(1, MAP), len(sizes)
+    made["global_address"], made["rank"], made["elemtype"] = address, rank - 1, kind
+    made["global_dim"][0, :rank], made["box_dim"][0, :rank] = sizes[::-1], box[::-1]
+    made["global_stride"][0, : rank - 1] = steps[-2::-1]
+    made["element_stride"] = 1
+    made["swizzle_mode"], made["fill_mode"] = swizzle, ones
+    return made.tobytes()
 
 
 @instruction("tensormap.replace.tile")

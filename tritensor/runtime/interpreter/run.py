@@ -27,7 +27,7 @@ from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...ground.locks import lock
 from ...types import dtypes
-from ..source import DeviceFunction, Float64, Int64, Kernel, reinterpret
+from ..source import Descriptor, DeviceFunction, Float64, Int64, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
@@ -136,6 +136,8 @@ def _programs(grid: tuple[int, int, int], order: str) -> Iterator[tuple[int, int
 
 def _operand(value: Any, label: str, spans: list[Span]) -> Any:
     """An argument as a device receives it: numbers unchanged, arrays as addresses."""
+    if isinstance(value, Descriptor):
+        return Descriptor((_operand(value[0], label, spans), *value[1:]))
     if isinstance(value, tuple):
         return tuple(_operand(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
     if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
@@ -156,6 +158,11 @@ def _span(value: Any, label: str) -> Span:
 
 def _typed_argument(value: object) -> Any:
     """The value that the kernel receives: a pointer, a typed number, or a tuple of these."""
+    if isinstance(value, Descriptor):
+        base, shape, strides, block, padding = value
+        wide = [builder.block(np.array(step, np.int64), tl.int64) for step in strides]
+        sizes, base = [*map(semantic.to_tensor, shape)], _typed_argument(base)
+        return semantic.make_tensor_descriptor(base, sizes, wide, [*map(tl.constexpr, block)], padding)
     if isinstance(value, tuple):
         return tuple(map(_typed_argument, value))
     if isinstance(value, _Pointer):
