@@ -149,7 +149,7 @@ def check_kernel(
             found = check.run(run, run.way.capability not in counted)
             counted.add(run.way.capability)
             if reference is not None and expected is None:
-                expected = check.expected(reference, [name for name in found if found[name].lines.any()])
+                expected = check.expected(reference, check.written(found))
             check.compare(run, found, expected if expected is not None else first, expected is not None)
             first = first or {name: each.values for name, each in found.items()}
         except (KernelError, KernelMemoryError, DeviceError, KernelMismatchError) as error:
@@ -276,10 +276,16 @@ class _Check:
                 name: _Found(each.detach().cpu().numpy(), lines[name], shadow.places) for name, each in tensors.items()
             }
 
+    def written(self, found: Mapping[str, _Found]) -> list[str]:
+        """The tensors that the kernel wrote, each by its first name."""
+        first = {id(value): name for name, value in reversed(self.tensors.items())}
+        return [name for name, each in found.items() if each.lines.any() and first[id(self.tensors[name])] == name]
+
     def expected(self, reference: Any, written: list[str]) -> dict[str, np.ndarray]:
         """What the reference says that the kernel writes."""
         if callable(reference):
-            copies = {name: _copy(value) for name, value in self.tensors.items()}
+            made = {id(value): _copy(value) for value in self.tensors.values()}
+            copies = {name: made[id(value)] for name, value in self.tensors.items()}
             arguments = self.arguments(copies)
             found = reference(**arguments) if self.by_name else reference(*arguments.values())
             if found is None:

@@ -287,8 +287,10 @@ class _Body:
         self.kernel.lines.append((self.files.get(here[0], ""), here[1]))
         self.outer[here] = outer[0] if outer else None
         called: list[tuple[str, int]] = []
-        while (here := self.outer.get(here)) is not None and len(called) < 64:
-            called.append((self.files.get(here[0], ""), here[1]))
+        place = self.outer[here]
+        while place is not None and len(called) < 64:
+            called.append((self.files.get(place[0], ""), place[1]))
+            place = self.outer.get(place)
         if called or self.calling:
             self.kernel.callers[self.where] = called + self.calling
 

@@ -8,6 +8,7 @@ they read its sums. A card gives wrong values without them, now and then.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class _Accesses:
     def write(self, shadow: Shadow, words: Array, old: Array) -> None:
         shadow.write(self.addresses, old, words, self.programs, self.line, self.fail)
 
-    def fail(self, text: str, wrong: Array) -> None:
+    def fail(self, text: str, wrong: Array) -> NoReturn:
         """Raise an error for the lanes of wrong accesses."""
         lanes = self.lanes
         if lanes is None:

@@ -131,7 +131,7 @@ def _check_memory(name: str, spans: list[Span], memory: Callable[[int, int], obj
 
 def _programs(grid: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]] | list[tuple[int, ...]]:
     programs = product(*map(range, grid))
-    return programs if order == "forward" else arranged(programs, order)  # type: ignore[return-value, arg-type]
+    return programs if order == "forward" else arranged(programs, order)  # type: ignore[return-value]
 
 
 def _operand(value: Any, label: str, spans: list[Span]) -> Any:
