@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -25,6 +24,8 @@ from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from ... import settings
+from ...drivers.lines import arranged
+from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...ground.locks import lock
 from ...types import dtypes
@@ -32,6 +33,7 @@ from ..source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
+from .watching import raised_at
 
 _lock = lock()
 
@@ -97,7 +99,7 @@ def prepare(
             values.update((key, _resolve(value)) for key, value in {**fixed, **constants}.items())
             function = _interpreted(kernel)
             working = semantic.builder
-            working.guard, working.name = guard, name
+            working.guard, working.name, working.shadow = guard, name, Shadow.watching
             working.set_grid_dim(*grid)
             try:
                 for program in _programs(grid, order):  # a new iterator: a captured launch runs more than once
@@ -114,10 +116,10 @@ def prepare(
             except Exception as error:
                 raise KernelError(
                     f"{name}: kernel {kernel.__name__} failed in simulation",
-                    f"program {program}: {type(error).__name__}: {error}",
+                    f"at {raised_at(error)}, program {program}: {type(error).__name__}: {error}",
                 ) from error
             finally:
-                working.guard = None
+                working.guard = working.shadow = None
 
     return run
 
@@ -137,14 +139,7 @@ def _check_memory(name: str, spans: list[Span], memory: Callable[[int, int], obj
 
 def _programs(grid: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]] | list[tuple[int, ...]]:
     programs = product(*map(range, grid))
-    if order == "forward":
-        return programs  # type: ignore[return-value]
-    listed = list(programs)
-    if order == "reverse":
-        listed.reverse()
-    else:
-        random.Random(len(listed)).shuffle(listed)  # the same order every time, so that a failure can be repeated
-    return listed
+    return programs if order == "forward" else arranged(programs, order)  # type: ignore[return-value]
 
 
 def _operand(value: Any, label: str, spans: list[Span], elements: Mapping[str, str]) -> Any:
