@@ -129,7 +129,8 @@ def _body(function: DeviceFunction) -> Any:
     return function.compiled_form
 
 
-def _entry(kernel: Kernel) -> Any:
+def entry(kernel: Kernel) -> Any:
+    """Triton's function of a kernel."""
     if kernel.compiled_form is None:
         kernel.compiled_form = _Named(rebuild(kernel.function, kernel.__name__, _names(), _resolve))
     return kernel.compiled_form
@@ -177,17 +178,17 @@ def compile_kernel(
     # fused multiply-add is the default of PyTorch and nvcc; Triton 3.9 warns if the option is not passed
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
     with _lock, _cache_directory():
-        entry = _entry(kernel)
-        entry.salt = kernel.profiler_name(dict(constants), name)
-        entry._repr = lambda specialization: entry.salt
+        made = entry(kernel)
+        made.salt = kernel.profiler_name(dict(constants), name)
+        made._repr = lambda specialization: made.salt
         try:
-            source = ASTSource(entry, types, values, attributes)
+            source = ASTSource(made, types, values, attributes)
             return triton.compile(source, GPUTarget(backend, arch, 64 if backend == "hip" else 32), options)
         except Exception as error:
             raise KernelError(
                 f"{name or kernel.__name__}: kernel {kernel.__name__} does not compile for {backend} {arch}",
                 f"argument types: {_readable(signature)}",
-                _innermost(error),
+                innermost(error),
             ) from error
 
 
@@ -225,7 +226,8 @@ def _readable(signature: tuple) -> str:
     return ", ".join(parts)
 
 
-def _innermost(error: BaseException) -> str:
+def innermost(error: BaseException) -> str:
+    """The message of the error that others wrap."""
     # Triton wraps the error of an inner function in the errors of its callers, each with the full text.
     place = ""
     while error.__cause__ is not None:
