@@ -256,7 +256,7 @@ class _Body:
             rest = line.split("//", 1)[0].strip()
             if rest.split(None, 1)[:1] == [".loc"] and not waiting:
                 if not assembly:  # within inline assembly LLVM counts its lines on from the source's
-                    self._line(rest)
+                    self._line(line)
                 continue
             while rest:
                 if not waiting and rest[0] in "{}":
@@ -291,6 +291,9 @@ class _Body:
         while place is not None and len(called) < 64:
             called.append((self.files.get(place[0], ""), place[1]))
             place = self.outer.get(place)
+        if "@[" in text:  # Triton 3.6 names the lines that called in a comment, without folders
+            paths = {path.rpartition("/")[2]: path for path in self.files.values()}
+            called = [(paths.get(name, name), int(line)) for name, line in re.findall(r"@\[ (.+?):(\d+):\d+", text)]
         if called or self.calling:
             self.kernel.callers[self.where] = called + self.calling
 
