@@ -20,7 +20,6 @@ from triton._C.libtriton import interpreter as memory
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
-from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelMemoryError
 from . import watching
 
@@ -156,7 +155,7 @@ def _keeps_argument(name: str) -> Callable[..., Any]:
     return operation
 
 
-class Builder(interpreter.InterpreterBuilder):
+class Builder(watching.Watching, interpreter.InterpreterBuilder):
     """Triton's interpreter builder with a memory guard, GPU rounding and the arithmetic of Triton 3.9."""
 
     def __init__(self) -> None:
@@ -164,8 +163,6 @@ class Builder(interpreter.InterpreterBuilder):
         # device_assert always fires; overflow checks triple the cost of every integer addition and assert nothing.
         self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.guard: Guard | None = None
-        self.shadow: Shadow | None = None
-        self.name = ""
 
     # memory: the trailing arguments (cache hints) differ between versions and have no effect here
 
@@ -177,8 +174,7 @@ class Builder(interpreter.InterpreterBuilder):
 
     def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *hints: Any, **more: Any) -> Any:
         element, active = ptrs.get_element_ty(), self._active(ptrs, mask, "reads")
-        if self.shadow is not None:
-            watching.read(self, ptrs, active, bool(hints) and hints[-1] is True)
+        self.note_read(ptrs, active, bool(hints) and hints[-1] is True)
         dtype = numpy_dtype(element)
         if other is None:
             filler = np.zeros(ptrs.data.shape, dtype)
@@ -195,8 +191,7 @@ class Builder(interpreter.InterpreterBuilder):
         data = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape), numpy_dtype(ptrs.get_element_ty()))
         if data.dtype == BFLOAT16:
             data = data.view(np.uint16)
-        if self.shadow is not None:
-            watching.write(self, ptrs, active, data)
+        self.note_write(ptrs, active, data)
         return memory.store(ptrs.data, data, active)
 
     def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
@@ -207,14 +202,12 @@ class Builder(interpreter.InterpreterBuilder):
 
     def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
         active = self._active(ptr, None, "updates")
-        if self.shadow is not None:
-            watching.update(self, ptr, active, rest)
+        self.note_update(ptr, active, rest)
         return super().create_atomic_cas(ptr, *rest)
 
     def create_atomic_rmw(self, rmwOp: Any, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
         active = self._active(ptr, mask, "updates")
-        if self.shadow is not None:
-            watching.update(self, ptr, active, rest)
+        self.note_update(ptr, active, rest)
         if val.data.dtype == BFLOAT16:
             return self._add_halves(ptr, val, active)
         return super().create_atomic_rmw(rmwOp, ptr, val, TensorHandle(np.array(active), tl.int1), *rest)
