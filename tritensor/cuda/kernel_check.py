@@ -178,7 +178,7 @@ def _parameters(kernel: object) -> list[str]:
     """The names of a kernel's parameters, of which one that is tuned is made."""
     while not hasattr(kernel, "arg_names") and hasattr(kernel, "fn"):
         kernel = kernel.fn
-    found = getattr(kernel, "arg_names", None) or getattr(getattr(kernel, "_kernel", None), "parameters", None)
+    found = getattr(kernel, "arg_names", None) or getattr(getattr(kernel, "kernel", None), "parameters", None)
     if found is None:
         raise ArgumentError(f"check_kernel: expected a @triton.jit or cuda.jit kernel, got {type(kernel).__name__}")
     return list(found)
