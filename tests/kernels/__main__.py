@@ -67,7 +67,10 @@ def run(python: str, program: str, device: str, names: list[str], options: argpa
             each["case"] = each["case"] or next(name for name in left if name not in found)
             found[each["case"]] = each
             if options.verbose:
-                print(f"{device:12} {program}.{each['case']:32} {each['seconds']:7.1f} s  {each['error'] or 'agrees'}", flush=True)
+                print(
+                    f"{device:12} {program}.{each['case']:32} {each['seconds']:7.1f} s  {each['error'] or 'agrees'}",
+                    flush=True,
+                )
         if len(found) == before:  # it ended within a case, or before the first
             words = ["the process ended: ", *(log.read_text(errors="replace").strip().splitlines()[-1:])]
             found[left[0]] = {"case": left[0], "error": "".join(words)[:400], "seconds": 0, "kernels": []}

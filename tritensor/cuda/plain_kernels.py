@@ -14,17 +14,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import triton
+from triton.compiler.errors import CompilationError
 from triton.runtime import jit
 from triton.runtime.driver import driver as registry
 
 from .. import drivers
-from ..errors import ArgumentError, KernelError
+from ..errors import KernelError, TritensorError
+from ..runtime import compiler
+from ..runtime.launch import check_argument
 from ..tensors import Tensor
 from ..types import devices, dtypes
 from .triton_driver import TritonDriver, do_bench_of
-from .user_kernel import UserKernel, device_of, forget, tensors_of
+from .user_kernel import UserKernel, device_of, forget, plain, sizes_of, tensors_of
 
-__all__ = ["open_runtime"]
+__all__ = ["launch", "open_runtime"]
 
 _OURS = TritonDriver()
 
@@ -62,6 +65,25 @@ def _active(driver: Any) -> Iterator[None]:
         registry._active = before
 
 
+def launch(own: UserKernel, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> Any:
+    """Launch a kernel of `cuda.jit`; returns the compiled kernel as Triton does.
+
+    Raises:
+        ArgumentError: the arguments do not fit. KernelError: Triton refuses the kernel.
+    """
+    function = compiler.entry(own.kernel)
+    function._tritensor = own
+    try:
+        return _run(jit.JITFunction.run.__wrapped__, function, args, kwargs, grid, False)
+    except (CompilationError, RuntimeError) as error:
+        if isinstance(error, TritensorError):
+            raise
+        raise KernelError(
+            f"{own.__name__}: kernel {own.__name__} does not compile for {_OURS.get_current_target().arch}",
+            compiler.innermost(error),
+        ) from error
+
+
 def _run(
     theirs: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
 ) -> Any:
@@ -73,8 +95,6 @@ def _run(
             return theirs(function, *args, grid=grid, warmup=warmup, **kwargs)
     index = device_of(function.__name__, given)
     driver: Any = drivers.require()
-    # the default of Triton up to 3.9, which warns if nothing is said
-    kwargs = kwargs if "TRITON_DEFAULT_FP_FUSION" in os.environ else {"enable_fp_fusion": True, **kwargs}
     at = devices.current_index()
     if index is not None and index != at:
         driver.set_device(index)
@@ -87,40 +107,52 @@ def _run(
                     remedy="run it on a GPU, or write it in triton.language",
                 )
             if warmup or driver.recorder is not None or hasattr(driver, "load"):
-                made = theirs(function, *args, grid=_three(function, grid), warmup=warmup, **kwargs)
-            else:
-                made = _interpreted(theirs, function, args, kwargs, grid)
+                return _compiled(theirs, function, args, kwargs, grid, warmup)
+            return _interpreted(theirs, function, args, kwargs, grid)
     finally:
         if index is not None and index != at:
             driver.set_device(at)
-    if not warmup:
-        forget(given.values())
-    return made
+        if not warmup:
+            forget(given.values())
 
 
-def _three(function: Any, grid: Any) -> Any:
-    """A grid as Triton takes it, of which a single number is one of one dimension."""
-    return (grid,) if isinstance(grid, int) else grid
+def _compiled(
+    theirs: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
+) -> Any:
+    name = function.__name__
+    bound = _own(function).bound(args, _arguments(function, kwargs))  # raises our errors
+    # the default of Triton up to 3.9, which warns if nothing is said
+    kwargs = kwargs if "TRITON_DEFAULT_FP_FUSION" in os.environ else {"enable_fp_fusion": True, **kwargs}
+    sizes = (lambda bound: sizes_of(name, grid(bound))) if callable(grid) else grid
+    sizes = sizes if warmup or callable(sizes) else sizes_of(name, grid)
+    try:
+        return theirs(function, *args, grid=sizes, warmup=warmup, **kwargs)
+    except TypeError:
+        for label in _own(function).kernel.arguments:
+            check_argument(name, label, plain(bound[label]))
+        raise
 
 
 def _interpreted(
     theirs: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any
 ) -> Any:
-    own = function.__dict__.get("_tritensor")
-    if own is None:
-        own = function._tritensor = UserKernel(function)
     for hook in function.pre_run_hooks:
         hook(*args, **kwargs)
-    known = set(function.arg_names)
-    unknown = [name for name in kwargs if name not in known and name not in _options()]
-    if unknown:
-        raise ArgumentError(
-            f"{function.__name__}: arguments that do not fit",
-            f"Keyword argument {unknown[0]} was specified but unrecognised",
-            f"it takes {', '.join(function.arg_names)}, and options of the launch: {', '.join(sorted(_options()))}",
-        )
-    own._launch(grid, args, {name: value for name, value in kwargs.items() if name in known}, 4, 3)
-    return _Later(lambda: theirs(function, *args, grid=grid, warmup=True, **kwargs))
+    _own(function).interpret(grid, args, _arguments(function, kwargs))
+    return _Later(lambda: _compiled(theirs, function, args, kwargs, grid, True))
+
+
+def _own(function: Any) -> UserKernel:
+    found = function.__dict__.get("_tritensor")
+    if found is None:
+        found = function._tritensor = UserKernel(function)
+    kept: UserKernel = found
+    return kept
+
+
+def _arguments(function: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments without the options of the launch that are no parameters of the kernel."""
+    return {key: value for key, value in kwargs.items() if key in function.arg_names or key not in _options()}
 
 
 @functools.cache
@@ -138,17 +170,17 @@ class _Later:
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_made" in self.__dict__:
-            return (
-                getattr(self.__dict__["_made"], name)
-                if "_made" in self.__dict__
-                else object.__getattribute__(self, name)
-            )
+    @functools.cached_property
+    def _made(self) -> Any:
         with _active(_OURS):
-            made = self._made = self._make()
+            made = self._make()
             made._init_handles()
-        return getattr(made, name)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._made, name)
 
     def __getitem__(self, grid: Any) -> Any:
-        return self.__getattr__("__getitem__")(grid)
+        return self._made[grid]

@@ -12,12 +12,15 @@ from typing import Any
 from ..errors import ArgumentError, DeviceMismatchError
 from ..memory.array import DeviceArray
 from ..runtime.launch import Float64, Int64, kernel, launch
+from ..runtime.needs_triton import needs_triton
 from ..runtime.source import Address, Descriptor
 from ..tensors import Tensor
 from ..types import devices, dtypes
 
-__all__ = ["UserKernel", "device_of", "forget", "jit", "tensors_of"]
+__all__ = ["UserKernel", "device_of", "forget", "jit", "plain", "sizes_of", "tensors_of"]
 
+#: Triton's types of float8
+_FLOAT8 = {"float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
 
 
@@ -25,10 +28,11 @@ class UserKernel:
     """A kernel that is launched like Triton's, `kernel[grid](x, y, n, BLOCK=1024)`. Made by `jit`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._kernel = kernel(function)
-        self.__name__ = self._kernel.__name__
-        self.__doc__ = self._kernel.__doc__
-        self.__wrapped__ = self._kernel.function
+        self.kernel = kernel(function)
+        self.kernel.elements = _FLOAT8
+        self.__name__ = self.kernel.__name__
+        self.__doc__ = self.kernel.__doc__
+        self.__wrapped__ = self.kernel.function
 
     def __repr__(self) -> str:
         return f"<UserKernel {self.__name__}>"
@@ -41,28 +45,24 @@ class UserKernel:
             remedy=f"call {self.__name__}[grid](...), with one to three sizes",
         )
 
-    def __getitem__(self, grid: Grid) -> Callable[..., None]:
+    def __getitem__(self, grid: Grid) -> Callable[..., Any]:
         """The launch over a grid: one to three sizes, or a function of the arguments by name that returns them."""
+        module = needs_triton(".cuda.plain_kernels", self.__name__)
+        return lambda *args, **kwargs: module.launch(self, args, kwargs, grid)
 
-        def launched(*args: Any, num_warps: int = 4, num_stages: int = 3, **kwargs: Any) -> None:
-            self._launch(grid, args, kwargs, num_warps, num_stages)
+    def interpret(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Launch on a device that interprets kernels."""
+        bound = self.bound(args, kwargs)
+        sizes = sizes_of(self.__name__, grid(dict(bound)) if callable(grid) else grid)
+        where = devices.cuda(devices.current_index())
+        constants = {name: value for name, value in bound.items() if name in self.kernel.constants}
+        arguments = tuple(plain(bound[name]) for name in self.kernel.arguments)
+        launch(self.kernel, sizes, arguments, constants, where, name=self.__name__)
 
-        return launched
-
-    def _launch(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any], warps: int, stages: int) -> None:
-        bound = self._bound(args, kwargs)
-        sizes = _sizes(self.__name__, grid(dict(bound)) if callable(grid) else grid)
-        index = device_of(self.__name__, bound)
-        where = devices.cuda(devices.current_index() if index is None else index)
-        constants = {name: value for name, value in bound.items() if name in self._kernel.constants}
-        arguments = tuple(_plain(bound[name]) for name in self._kernel.arguments)
-        launch(self._kernel, sizes, arguments, constants, where, warps=warps, stages=stages, name=self.__name__)
-        forget(bound.values())
-
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, in the kernel's order."""
-        names = self._kernel.parameters
-        bound = {**self._kernel.defaults, **dict(zip(names, args))}
+        names = self.kernel.parameters
+        bound = {**self.kernel.defaults, **dict(zip(names, args))}
         twice = [name for name in names[: len(args)] if name in kwargs]
         unknown = [name for name in kwargs if name not in names]
         if len(args) > len(names) or twice or unknown:
@@ -80,7 +80,8 @@ class UserKernel:
         return {name: bound[name] for name in names}
 
 
-def _sizes(name: str, grid: Any) -> tuple[int, ...]:
+def sizes_of(name: str, grid: Any) -> tuple[int, ...]:
+    """A grid's sizes, checked."""
     sizes = (grid,) if isinstance(grid, int) else tuple(grid)
     if not 1 <= len(sizes) <= 3 or any(not isinstance(size, int) or size < 0 for size in sizes):
         raise ArgumentError(f"{name}: a grid is one to three sizes that are not negative, got {sizes!r}")
@@ -129,10 +130,10 @@ def forget(values: Iterable[Any]) -> None:
         tensor._forget()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """An argument as `launch` takes it; a number or tuple of a subclass (`Size`) as what it is a subclass of."""
     if isinstance(value, tuple):
-        return tuple(map(_plain, value))
+        return tuple(map(plain, value))
     if isinstance(value, Tensor):
         return value._data
     if type(value).__name__ == "TensorDescriptor":
@@ -140,7 +141,8 @@ def _plain(value: Any) -> Any:
         return Descriptor((value.base._data, sizes, steps, block, value.padding))
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         found = Address(value.data_ptr())
-        found.dtype = dtypes.of_argument(value.dtype) or value.dtype
+        kind = dtypes.of_argument(value.dtype) or value.dtype
+        found.type = _FLOAT8.get(kind.name, kind.triton)
         return found
     for kind in (float, int):
         if isinstance(value, kind) and type(value) not in (bool, Int64, Float64):

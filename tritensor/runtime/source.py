@@ -60,9 +60,13 @@ class Descriptor(tuple[Any, ...]):
 
 
 class Address(int):
-    """A pointer that is no tensor: of an object that has a `data_ptr` and a `dtype`, as Triton takes it."""
+    """A pointer that is no tensor: of an object that has a `data_ptr` and a `dtype`, as Triton takes it.
 
-    dtype: dtypes.dtype
+    Attributes:
+        type: Triton's name of its elements' type.
+    """
+
+    type: str
 
 
 def as_number(value: float, kind: dtypes.dtype) -> Any:
@@ -101,7 +105,14 @@ class _Function:
 
 
 class Kernel(_Function):
-    """A function in Triton's language that `launch` runs over a grid. Made by the decorator `kernel`."""
+    """A function in Triton's language that `launch` runs over a grid. Made by the decorator `kernel`.
+
+    Attributes:
+        elements: by a dtype's name, Triton's type of a pointer's elements, where it is not the dtype's own: ours take
+            float8 as bytes.
+    """
+
+    elements: Mapping[str, str] = {}
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)

@@ -106,7 +106,6 @@ REDUCED = [
 ]  # fmt: skip
 
 
-
 def _normalised(x: Tensor, shape: list[int], w: Tensor, b: Tensor) -> tuple[Tensor, ...]:
     """Means and deviations without the dimensions that PyTorch keeps."""
     y, mean, deviation = torch.native_layer_norm(x, shape, w, b, 1e-5)

@@ -17,6 +17,7 @@ import ml_dtypes
 import numpy as np
 import triton.language as tl
 from triton._C.libtriton import interpreter as memory
+from triton._C.libtriton import ir
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
@@ -40,12 +41,12 @@ _NUMPY: dict[str, np.dtype] = {
         tl.float16,
         tl.float32,
         tl.float64,
-        tl.float8e5,
-        tl.float8e4nv,
     )
 }
-_NUMPY["bf16"] = BFLOAT16
-_PRECISE = {"bf16": BFLOAT16, "fp8e5": np.dtype(ml_dtypes.float8_e5m2), "fp8e4nv": np.dtype(ml_dtypes.float8_e4m3fn)}
+_SMALL = {"bf16": BFLOAT16, "fp8e5": np.dtype(ml_dtypes.float8_e5m2), "fp8e4nv": np.dtype(ml_dtypes.float8_e4m3fn)}
+_NUMPY |= _SMALL
+#: for types that the C++ side of Triton's interpreter does not know, the type of their bits
+_BITS = {dtype: np.dtype(f"uint{8 * dtype.itemsize}") for dtype in _SMALL.values()}
 
 
 def numpy_dtype(type: Any) -> np.dtype:
@@ -163,6 +164,9 @@ class Builder(interpreter.InterpreterBuilder):
         self.guard: Guard | None = None
         self.name = ""
 
+    def get_bf16(self, value: float) -> Any:  # which Triton 3.6 has not
+        return TensorHandle(np.array([value], BFLOAT16), tl.bfloat16)
+
     # memory: the trailing arguments (cache hints) differ between versions and have no effect here
 
     def create_load(self, ptr: interpreter.TensorHandle, *hints: Any) -> Any:
@@ -178,8 +182,8 @@ class Builder(interpreter.InterpreterBuilder):
             filler = np.zeros(ptrs.data.shape, dtype)
         else:
             filler = np.ascontiguousarray(np.broadcast_to(other.data, ptrs.data.shape), dtype)
-        if element == tl.bfloat16:  # the C++ side supports NumPy's own types only
-            loaded = memory.load(ptrs.data, active, filler.view(np.uint16), np.dtype(np.uint16)).view(dtype)
+        if (bits := _BITS.get(dtype)) is not None:
+            loaded = memory.load(ptrs.data, active, filler.view(bits), bits).view(dtype)
         else:
             loaded = memory.load(ptrs.data, active, filler, dtype)
         return TensorHandle(loaded, element)
@@ -187,8 +191,8 @@ class Builder(interpreter.InterpreterBuilder):
     def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *hints: Any, **more: Any) -> Any:
         active = self._active(ptrs, mask, "writes")
         data = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape), numpy_dtype(ptrs.get_element_ty()))
-        if data.dtype == BFLOAT16:
-            data = data.view(np.uint16)
+        if (bits := _BITS.get(data.dtype)) is not None:
+            data = data.view(bits)
         return memory.store(ptrs.data, data, active)
 
     def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
@@ -256,10 +260,21 @@ class Builder(interpreter.InterpreterBuilder):
     # casts
 
     def cast_impl(self, src: interpreter.TensorHandle, dst_type: Any) -> Any:
-        return TensorHandle(src.data.astype(numpy_dtype(dst_type)), dst_type.scalar)
+        data, dtype = src.data, numpy_dtype(dst_type)
+        if dtype.itemsize == 1 and dtype in _BITS and src.dtype.scalar.is_floating():  # saturating, as on a card
+            most = data.dtype.type(ml_dtypes.finfo(dtype).max)
+            data = np.where(np.isnan(data), data, np.clip(data, -most, most))
+        return TensorHandle(data.astype(dtype), dst_type.scalar)
 
     create_si_to_fp = create_ui_to_fp = create_fp_to_si = create_fp_to_ui = cast_impl
     create_fp_ext = create_fp_trunc = cast_impl
+
+    def create_fp_to_fp(self, src: interpreter.TensorHandle, dst_type: Any, rounding_mode: Any) -> Any:
+        if rounding_mode != ir.ROUNDING_MODE.RTZ:
+            return self.cast_impl(src, dst_type)
+        bits = _BITS.get(src.data.dtype)  # towards zero, which Triton's own does on bits
+        plain = TensorHandle(src.data if bits is None else src.data.view(bits), src.dtype)
+        return super().create_fp_to_fp(plain, dst_type, rounding_mode)
 
     def create_int_cast(self, src: interpreter.TensorHandle, dst_type: Any, is_signed: bool) -> Any:
         return self.cast_impl(src, dst_type)
@@ -302,10 +317,7 @@ class Builder(interpreter.InterpreterBuilder):
 
     def create_dot(self, a: interpreter.TensorHandle, b: interpreter.TensorHandle, d: Any, *rest: Any) -> Any:
         if a.dtype.scalar == tl.bfloat16 or a.dtype.scalar.is_fp8():
-            a, b = (
-                TensorHandle(side.data.view(_PRECISE[side.dtype.scalar.name]).astype(np.float32), tl.float32)
-                for side in (a, b)
-            )
+            a, b = (TensorHandle(side.data.astype(np.float32), tl.float32) for side in (a, b))
         return super().create_dot(a, b, d, *rest)
 
     def create_assert(self, condition: interpreter.TensorHandle, message: str, *rest: Any) -> None:
@@ -333,4 +345,13 @@ def _values_where_false(condition: np.ndarray, message: str) -> str:
     return ", ".join(found[name] for name in sorted(found))
 
 
-semantic = TritonSemantic(Builder())
+class _Semantic(TritonSemantic):
+    """The rules of Triton 3.6, which computes 0 - x for -x, but for the sign of a negated zero."""
+
+    def minus(self, input: tl.tensor) -> tl.tensor:
+        if not input.dtype.is_floating():
+            return super().minus(input)
+        return tl.tensor(TensorHandle(-input.handle.data, input.dtype), input.type)
+
+
+semantic = (TritonSemantic if hasattr(Builder, "create_fneg") else _Semantic)(Builder())

@@ -8,10 +8,9 @@ swapping takes 0.1 ms.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
@@ -20,6 +19,9 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
+from triton.language.extra import cuda as for_cuda
+from triton.language.extra import libdevice as of_any
+from triton.language.extra.cuda import libdevice as of_cuda
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction, KernelInterface
 
@@ -40,7 +42,7 @@ class _Pointer:
     """An array among a launch's arguments, reduced to its address, so that it keeps no memory alive."""
 
     address: int
-    dtype: dtypes.dtype
+    type: str  # Triton's name of its elements' type
     span: int | None  # which of the launch's spans it may touch; None: any memory that is in use
 
 
@@ -75,7 +77,7 @@ def prepare(
         )
     spans: list[Span] = []
     operands = {
-        label: _operand(value, f"argument {position} ({label}", spans)
+        label: _operand(value, f"argument {position} ({label}", spans, kernel.elements)
         for position, (label, value) in enumerate(zip(kernel.arguments, arguments))
     }
     order = settings.grid_order.value
@@ -104,6 +106,12 @@ def prepare(
                     function(**values)
             except TritensorError:
                 raise
+            except NotImplementedError as error:
+                raise KernelError(
+                    f"{name}: kernel {kernel.__name__} uses what Triton's interpreter lacks",
+                    f"program {program}: {error}",
+                    remedy="run it as it is compiled: tritensor.cuda.simulate(compiled=True)",
+                ) from error
             except Exception as error:
                 raise KernelError(
                     f"{name}: kernel {kernel.__name__} failed in simulation",
@@ -140,18 +148,19 @@ def _programs(grid: tuple[int, int, int], order: str) -> Iterator[tuple[int, int
     return listed
 
 
-def _operand(value: Any, label: str, spans: list[Span]) -> Any:
+def _operand(value: Any, label: str, spans: list[Span], elements: Mapping[str, str]) -> Any:
     """An argument as a device receives it: numbers unchanged, arrays as addresses."""
     if isinstance(value, Descriptor):
-        return Descriptor((_operand(value[0], label, spans), *value[1:]))
+        return Descriptor((_operand(value[0], label, spans, elements), *value[1:]))
     if isinstance(value, tuple):
-        return tuple(_operand(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
+        return tuple(_operand(entry, f"{label}[{index}]", spans, elements) for index, entry in enumerate(value))
     if isinstance(value, Address):
-        return _Pointer(int(value), value.dtype, None)
+        return _Pointer(int(value), value.type, None)
     if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
         return value
     spans.append(_span(value, f"{label})"))
-    return _Pointer(spans[-1].base, dtypes.of(value.dtype), len(spans) - 1)
+    entry = dtypes.of(value.dtype)
+    return _Pointer(spans[-1].base, elements.get(entry.name, entry.triton), len(spans) - 1)
 
 
 def _span(value: Any, label: str) -> Span:
@@ -174,7 +183,7 @@ def _typed_argument(value: object) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_typed_argument, value))
     if isinstance(value, _Pointer):
-        type = tl.pointer_type(_dtype(value.dtype))
+        type = tl.pointer_type(tl.str_to_ty(value.type, None))
         origin = {} if value.span is None else {"argument": value.span}
         return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, origin), type)
     if isinstance(value, Int64):
@@ -192,7 +201,7 @@ def _dtype(entry: dtypes.dtype) -> Any:
     return tl.str_to_ty(entry.triton, None)
 
 
-def _resolve(value: object) -> Any:
+def _resolve(value: Any) -> Any:
     """The value of a global name or a constant in a kernel that is interpreted."""
     if isinstance(value, (DeviceFunction, Kernel)):
         return _interpreted(value)
@@ -204,24 +213,15 @@ def _resolve(value: object) -> Any:
         return tuple(map(_resolve, value))
     if isinstance(value, KernelInterface):  # @triton.jit, Triton's own or a user's
         return _library_function(value)
-    if getattr(value, "__module__", None) in _LIBDEVICE and callable(value):  # imported by its name
-        return getattr(libdevice, value.__name__, _absent(value.__name__))
-    if tl.core.is_builtin(value):  # likewise, of Triton's language
-        return _computing(value, False)
+    if callable(value) and (tl.core.is_builtin(value) or _of_libdevice(value)):  # imported by its name
+        return _of_libdevice(value) or _computing(value, False)
     return value
 
 
-# the functions stand in the first without a body, and in the second as the compiler takes them
-_LIBDEVICE = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
-
-
-def _absent(name: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise KernelError(
-            f"libdevice.{name} is not interpreted", remedy="run it compiled: tritensor.cuda.simulate(compiled=True)"
-        )
-
-    return refuse
+def _of_libdevice(value: Any) -> Any:
+    """Our own function in place of one of libdevice's; None for others."""
+    ours = str(getattr(value, "__module__", "")).rpartition(".")[2] == "libdevice"
+    return getattr(libdevice, value.__name__, None) if ours else None
 
 
 def _typed(value: object) -> Any:
@@ -347,10 +347,12 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
         swaps.set_attr(lang, "range", _counted)
         swaps.set_attr(lang, "reduce", reduction.reduce)
         swaps.set_attr(lang, "associative_scan", reduction.associative_scan)
-    for path in _LIBDEVICE:
-        owner = importlib.import_module(path)
-        for name in [name for name, member in vars(owner).items() if getattr(member, "__module__", None) == path]:
-            swaps.set_attr(owner, name, getattr(libdevice, name, _absent(name)))
+    for module in (of_any, of_cuda, for_cuda):
+        for name, member in inspect.getmembers(module):
+            found = _of_libdevice(member) or (_computing(member, False) if tl.core.is_builtin(member) else None)
+            if found is not None:
+                swaps.set_attr(module, name, found)
+    # functions of `@triton.jit` that a kernel reaches as attributes of modules and classes
     swaps.set_attr(JITFunction, "__call__", lambda self, *args, **kwargs: _library_function(self)(*args, **kwargs))
     # a function may ask for the `value` of its parameter, which the compiler passes as a constexpr
     swaps.set_attr(tl.dtype, "value", property(lambda self: self))
