@@ -45,7 +45,8 @@ def open_runtime() -> None:
     jit.JITFunction.run = run
     mock, wrap = jit.MockTensor, jit.MockTensor.wrap_dtype
     mock.wrap_dtype = staticmethod(lambda arg: mock(arg) if isinstance(arg, dtypes.dtype) else wrap(arg))
-    triton.testing.do_bench = do_bench_of(triton.testing.do_bench)
+    for name in ("do_bench", "do_bench_cudagraph"):
+        setattr(triton.testing, name, do_bench_of(getattr(triton.testing, name)))
     if not _is_torch_loaded():
         registry.set_active(_OURS)
 

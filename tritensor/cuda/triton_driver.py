@@ -22,6 +22,7 @@ from triton.runtime.cache import get_cache_manager
 
 from .. import drivers
 from ..drivers.loading import Compiled
+from ..drivers.shadow import views_of
 from ..errors import KernelError
 from ..memory.array import DeviceArray
 from ..runtime.binary import usage
@@ -195,6 +196,8 @@ class Launcher:
         current = driver.current_stream(index)
         values: list[Any] = []
         _flatten(self._name, self._names, self._types, args, iter(self._maps), current, values)
+        if driver.shadow is not None:
+            driver.shadow.views = views_of(args)
         if enter is not None:
             enter(facts)
         self._program(driver, index).launch(current, (x, y, z), values)

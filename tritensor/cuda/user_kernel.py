@@ -141,8 +141,7 @@ def plain(value: Any) -> Any:
         return Descriptor((value.base._data, sizes, steps, block, value.padding))
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         found = Address(value.data_ptr())
-        kind = dtypes.of_argument(value.dtype) or value.dtype
-        found.type = _FLOAT8.get(kind.name, kind.triton)
+        found.dtype = dtypes.of_argument(value.dtype) or value.dtype
         return found
     for kind in (float, int):
         if isinstance(value, kind) and type(value) not in (bool, Int64, Float64):

@@ -4,18 +4,29 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .. import settings
 from ..errors import DeviceError
 from .compiling import CompilingDriver
+from .lines import arranged
 from .loading import Compiled, Loaded, Target
 from .ptx.machine import run
 from .ptx.memory import Memory
 from .ptx.parse import Kernel, parse
+from .ptx.races import Watched
+from .shadow import views_of
 from .simulator import Queue, Simulator
+
+if TYPE_CHECKING:
+    from .loading import LaunchRequest
+    from .streams import Stream
 
 
 class CompiledSimulator(CompilingDriver, Simulator):
@@ -39,6 +50,11 @@ class CompiledSimulator(CompilingDriver, Simulator):
 
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
         return executed(self, compiled, label)
+
+    def launch(self, stream: Stream, request: LaunchRequest) -> None:
+        if self.shadow is not None:
+            self.shadow.views = views_of(request)
+        super().launch(stream, request)
 
     def refused(self, label: str, error: Exception) -> DeviceError:
         return DeviceError(f"CUDA error: launch failure at the launch of {label}", str(error))
@@ -79,11 +95,20 @@ def _enqueue(
     late = settings.simulate_late.value
     live = driver.spans(queue.index) if late and queue.captured is None else None
 
+    order, shadow = settings.grid_order.value, driver.shadow
+    # what nothing waits for has to be missing, or it would not be found
+    lazy = late or shadow is not None
+    watched = nullcontext if shadow is None else shadow.launching(math.prod(grid))
+
     def work() -> None:
-        memory = Memory(driver.spans(queue.index) if live is None else live)
+        spans = driver.spans(queue.index) if live is None else live
+        memory = Memory(spans) if shadow is None else Watched(spans, shadow)
 
         def execute(counters: Any = None, blocks: Any = None) -> None:
-            run(kernel, grid, numbers, memory, compiled.shared, driver.seed, late, counters, blocks)
+            if blocks is None and order != "forward":
+                blocks = np.array(arranged(range(math.prod(grid)), order))
+            with watched():
+                run(kernel, grid, numbers, memory, compiled.shared, driver.seed, lazy, counters, blocks)
 
         if driver.recorder is None:
             execute()

@@ -132,6 +132,7 @@ def simulate(
     capability: tuple[int, int] = (9, 0),
     name: str | None = None,
     compiled: bool | None = None,
+    races: bool | None = None,
 ) -> Iterator[Simulator]:
     """Simulate CUDA devices for a block of code: the same kernels, the same rules, in host memory.
 
@@ -153,6 +154,9 @@ def simulate(
             written: approximate division, vectorised loads and tensor cores as on the card. What a card leaves
             undefined is an error that names the line: a race in shared memory, a barrier that not all threads reach, a
             misaligned address. The default is the setting `TRITENSOR_SIMULATE_COMPILED`.
+        races: find what depends on the order of a kernel's programs, and reads of memory that nothing has written:
+            both are errors that name the line. Of compiled kernels also Hopper's fences and waits that are missing.
+            Launches take two to ten times as long. The default is the setting `TRITENSOR_SIMULATE_RACES`.
 
     Raises:
         ArgumentError, ValueError: an invalid number of devices or memory size.
@@ -176,7 +180,7 @@ def simulate(
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
     kind = _kind(settings.simulate_compiled.value if compiled is None else compiled)
-    simulation = kind(devices, parse_memory(memory), capability, name)
+    simulation = kind(devices, parse_memory(memory), capability, name, races)
     try:
         with use(simulation):
             yield simulation

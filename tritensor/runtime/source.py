@@ -60,13 +60,9 @@ class Descriptor(tuple[Any, ...]):
 
 
 class Address(int):
-    """A pointer that is no tensor: of an object that has a `data_ptr` and a `dtype`, as Triton takes it.
+    """A pointer that is no tensor: of an object that has a `data_ptr` and a `dtype`, as Triton takes it."""
 
-    Attributes:
-        type: Triton's name of its elements' type.
-    """
-
-    type: str
+    dtype: dtypes.dtype
 
 
 def as_number(value: float, kind: dtypes.dtype) -> Any:

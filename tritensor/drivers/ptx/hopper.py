@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from . import races
 from .matrices import fragment, rows_of, sized, slots_of, spread, sums_of
 from .parse import Immediate, Instruction, Kernel, Operand, Vector
 from .state import Machine, Mask
@@ -113,6 +114,8 @@ def _tile(operand: Operand, lines: int, depth: int, kind: Type, turned: bool) ->
                 m.fail("an operand of a product lies beyond shared memory,", m.full(None))
             blocks, groups = np.nonzero(now)
             which, first = np.repeat(blocks, layout.size), np.repeat(groups * _GROUP, layout.size)
+            if races.watched(m):
+                races.published(m, which, first, chunks.reshape(-1) * 16)
             m.shared.touch(which, first, chunks.reshape(-1) * 16, 16)
             numbers = kind.read(m.shared.bytes.view(np.complex128)[blocks[:, None, None], chunks].view(kind.bits))
             return numbers.swapaxes(1, 2) if turned else numbers
@@ -154,6 +157,8 @@ class _Sums:
         mask = None if done.all() else np.repeat(done, _GROUP, 1)
         for slot, bits in zip(slots, spread(warps, 2, self.kind), strict=True):
             m.put(slot, bits, mask)
+        if races.watched(m):
+            races.land(m, slots)
         self.live[done] = 0
 
 
@@ -177,9 +182,12 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
     rows = _held(a, depth, left) if held else _tile(a, 64, depth, left, turned[0])
     tile, kept = _tile(b, columns, depth, right, turned[-1]), source(keep, TYPES["pred"])
     slots, before = tuple(slots_of(d)), fragment(d, to)
+    used = slots + (tuple(slots_of(a)) if held else ())
 
     def run(m: Machine, mask: Mask) -> None:
         active, groups = _warpgroups(m, mask)
+        if races.watched(m):
+            races.fenced(m, used, np.repeat(active, _GROUP, 1))
         flights = m.async_state.setdefault("sums", {})
         if slots not in flights:
             flights[slots] = _Sums(m, columns, to)
@@ -201,6 +209,8 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
             lanes = None if active.all() else np.repeat(active, _GROUP, 1)
             for slot in slots:
                 m.put(slot, _ONES, lanes)
+            if races.watched(m):
+                races.fly(m, slots, lanes is None)
 
     return run
 
@@ -229,6 +239,6 @@ def _wait(i: Instruction, kernel: Kernel) -> Step:
     return run
 
 
-@instruction("wgmma.fence", "setmaxnreg")
+@instruction("setmaxnreg")
 def _nothing(i: Instruction, kernel: Kernel) -> Step:
     return lambda m, mask: None

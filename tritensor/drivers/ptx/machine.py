@@ -139,6 +139,8 @@ class _Chunk(Machine):
         for i in block.instructions:
             if i.where == self.where:
                 for register in _registers(i):
+                    if place := self.async_state.get("flying", {}).get(register.slot):
+                        self.fail(f"{i.name} reads sums (of products at {place}) that no wgmma.wait_group waits for")
                     if self.registers[register.slot] is None:
                         name = self.kernel.names[register.slot]
                         self.fail(f"{i.name} reads register {name}, which nothing has written,")
@@ -260,7 +262,7 @@ def run(
         KernelError: the kernel does what a card would not allow, or what is not defined.
         KernelMemoryError: it touches memory that is not its own.
     """
-    from . import access, arithmetic, bits, conversions, hopper, matrices, tiles  # noqa: F401  these fill the table of instructions
+    from . import access, arithmetic, bits, conversions, hopper, matrices, races, tiles  # noqa: F401  these fill the table of instructions
 
     if len(values) != len(kernel.parameters):
         raise KernelError(f"{kernel.name}: takes {len(kernel.parameters)} parameters, and was passed {len(values)}")

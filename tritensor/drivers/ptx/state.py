@@ -24,7 +24,12 @@ class Machine:
         seed: of the errors of approximate instructions.
         late: asynchronous copies and products land when they are waited for.
         counters: what counts (`counters.Counters`), or None.
+    Attributes:
+        order: of the global access that runs, where it is not that of its kind: "relaxed" of an atomic operation,
+            "acquire" of a load that waits for other programs.
     """
+
+    order = ""
 
     def __init__(
         self,

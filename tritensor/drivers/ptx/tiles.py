@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from . import races
 from .hopper import Groups, number_of, swizzled
 from .parse import Address, Immediate, Instruction, Kernel, Name, Vector
 from .state import Machine, Mask
@@ -270,6 +271,8 @@ def _copy_tile(i: Instruction, kernel: Kernel) -> Step:
             if m.counters is not None and box.region is not None:
                 m.counters.bulk_access(m, "load" if loads else "store", block, box.region)
             if loads:
+                if races.watched(m) and box.region is not None:
+                    m.memory.moved(m, block, box.region)
                 _fetch(m, block, thread, box, _barrier(m, block, thread, barrier))
             else:
                 groups = Groups.of(m, "copies", 1)
@@ -308,10 +311,15 @@ def _sending(m: Machine, block: int, thread: int, box: _Box) -> Callable[[Array]
     """Makes the function that copies a tile to global memory; what lies outside of the array is dropped."""
 
     def send(now: Array) -> None:
+        if races.watched(m):
+            at = box.chunks * 16
+            races.published(m, np.full(at.shape, block), np.full(at.shape, thread), at)
         _touch(m, block, thread, box.chunks)
         if box.region is not None:
-            tile = m.shared.bytes.view(np.complex128)[block][box.chunks].view(np.uint8)
-            box.region[...] = tile.reshape(box.shape)[box.inside]
+            tile = m.shared.bytes.view(np.complex128)[block][box.chunks].view(np.uint8).reshape(box.shape)[box.inside]
+            if races.watched(m):
+                m.memory.moved(m, block, box.region, tile)
+            box.region[...] = tile
 
     return send
 

@@ -21,7 +21,9 @@ from triton._C.libtriton import ir
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
+from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelMemoryError
+from . import watching
 
 TensorHandle = interpreter.TensorHandle
 _triton_numpy_dtype = interpreter._get_np_dtype
@@ -135,6 +137,7 @@ class Guard:
         raise KernelMemoryError(
             "CUDA error: an illegal memory access was encountered",
             f"{self.name}: program {program} {verb} {place}, which is out of bounds",
+            f"at {watching.here()}",
             remedy="mask the access, or check the grid, the count and the strides of the launch",
         )
 
@@ -162,6 +165,7 @@ class Builder(interpreter.InterpreterBuilder):
         # device_assert always fires; overflow checks triple the cost of every integer addition and assert nothing.
         self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.guard: Guard | None = None
+        self.shadow: Shadow | None = None
         self.name = ""
 
     def get_bf16(self, value: float) -> Any:  # which Triton 3.6 has not
@@ -170,13 +174,15 @@ class Builder(interpreter.InterpreterBuilder):
     # memory: the trailing arguments (cache hints) differ between versions and have no effect here
 
     def create_load(self, ptr: interpreter.TensorHandle, *hints: Any) -> Any:
-        return self.create_masked_load(ptr, None, None)
+        return self.create_masked_load(ptr, None, None, *hints)
 
     def create_store(self, ptr: interpreter.TensorHandle, val: interpreter.TensorHandle, *hints: Any) -> Any:
         return self.create_masked_store(ptr, val, None)
 
     def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *hints: Any, **more: Any) -> Any:
         element, active = ptrs.get_element_ty(), self._active(ptrs, mask, "reads")
+        if self.shadow is not None:
+            watching.read(self, ptrs, active, bool(hints) and hints[-1] is True)
         dtype = numpy_dtype(element)
         if other is None:
             filler = np.zeros(ptrs.data.shape, dtype)
@@ -193,20 +199,26 @@ class Builder(interpreter.InterpreterBuilder):
         data = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape), numpy_dtype(ptrs.get_element_ty()))
         if (bits := _BITS.get(data.dtype)) is not None:
             data = data.view(bits)
+        if self.shadow is not None:
+            watching.write(self, ptrs, active, data)
         return memory.store(ptrs.data, data, active)
 
     def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
-        flags = None if mask is None else mask.data
+        flags = None if mask is None else mask.data.astype(np.bool_, copy=False)  # of a scalar they are integers
         if self.guard is not None:
             self.guard.check(ptrs, flags, verb, self.grid_idx)
         return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)
 
     def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
-        self._active(ptr, None, "updates")
+        active = self._active(ptr, None, "updates")
+        if self.shadow is not None:
+            watching.update(self, ptr, active, rest)
         return super().create_atomic_cas(ptr, *rest)
 
     def create_atomic_rmw(self, rmwOp: Any, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
         active = self._active(ptr, mask, "updates")
+        if self.shadow is not None:
+            watching.update(self, ptr, active, rest)
         if val.data.dtype == BFLOAT16:
             return self._add_halves(ptr, val, active)
         return super().create_atomic_rmw(rmwOp, ptr, val, TensorHandle(np.array(active), tl.int1), *rest)
@@ -215,11 +227,13 @@ class Builder(interpreter.InterpreterBuilder):
         """Atomic addition, the only bfloat16 atomic in Triton; programs run one after another, so a loop is atomic."""
         data = np.broadcast_to(val.data, ptr.data.shape)
         before = np.zeros(ptr.data.shape, data.dtype)
+        shadow, self.shadow = self.shadow, None
         for where in zip(*np.nonzero(active), strict=True):
             one = TensorHandle(ptr.data[where].reshape(1), ptr.dtype, ptr.attr)
             old = self.create_masked_load(one, None, None).data
             before[where] = old[0]
             self.create_masked_store(one, TensorHandle(old + data[where], tl.bfloat16), None)
+        self.shadow = shadow
         return TensorHandle(before, tl.bfloat16)
 
     def create_addptr(self, ptr: interpreter.TensorHandle, offset: interpreter.TensorHandle) -> Any:
@@ -324,7 +338,9 @@ class Builder(interpreter.InterpreterBuilder):
         if not np.all(condition.data):
             where = f"program {self.grid_idx}: {_values_where_false(condition.data, message)}"
             raise DeviceError(
-                "CUDA error: device-side assert triggered", f"{self.name.removeprefix('rowwise_')}: {message}", where
+                "CUDA error: device-side assert triggered",
+                f"{self.name.removeprefix('rowwise_')}: {message}",
+                where,
             )
 
 

@@ -8,8 +8,8 @@ swapping takes 0.1 ms.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
-import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,12 +20,12 @@ import numpy as np
 import triton
 import triton.language as tl
 from triton.language.extra import cuda as for_cuda
-from triton.language.extra import libdevice as of_any
-from triton.language.extra.cuda import libdevice as of_cuda
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from ... import settings
+from ...drivers.lines import arranged
+from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...ground.locks import lock
 from ...types import dtypes
@@ -33,6 +33,7 @@ from ..source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
+from .watching import raised_at
 
 _lock = lock()
 
@@ -98,7 +99,7 @@ def prepare(
             values.update((key, _resolve(value)) for key, value in {**fixed, **constants}.items())
             function = _interpreted(kernel)
             working = semantic.builder
-            working.guard, working.name = guard, name
+            working.guard, working.name, working.shadow = guard, name, Shadow.watching
             working.set_grid_dim(*grid)
             try:
                 for program in _programs(grid, order):  # a new iterator: a captured launch runs more than once
@@ -115,10 +116,10 @@ def prepare(
             except Exception as error:
                 raise KernelError(
                     f"{name}: kernel {kernel.__name__} failed in simulation",
-                    f"program {program}: {type(error).__name__}: {error}",
+                    f"at {raised_at(error)}, program {program}: {type(error).__name__}: {error}",
                 ) from error
             finally:
-                working.guard = None
+                working.guard = working.shadow = None
 
     return run
 
@@ -138,14 +139,7 @@ def _check_memory(name: str, spans: list[Span], memory: Callable[[int, int], obj
 
 def _programs(grid: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]] | list[tuple[int, ...]]:
     programs = product(*map(range, grid))
-    if order == "forward":
-        return programs  # type: ignore[return-value]
-    listed = list(programs)
-    if order == "reverse":
-        listed.reverse()
-    else:
-        random.Random(len(listed)).shuffle(listed)  # the same order every time, so that a failure can be repeated
-    return listed
+    return programs if order == "forward" else arranged(programs, order)  # type: ignore[return-value]
 
 
 def _operand(value: Any, label: str, spans: list[Span], elements: Mapping[str, str]) -> Any:
@@ -155,7 +149,7 @@ def _operand(value: Any, label: str, spans: list[Span], elements: Mapping[str, s
     if isinstance(value, tuple):
         return tuple(_operand(entry, f"{label}[{index}]", spans, elements) for index, entry in enumerate(value))
     if isinstance(value, Address):
-        return _Pointer(int(value), value.type, None)
+        return _Pointer(int(value), elements.get(value.dtype.name, value.dtype.triton), None)
     if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
         return value
     spans.append(_span(value, f"{label})"))
@@ -213,15 +207,24 @@ def _resolve(value: Any) -> Any:
         return tuple(map(_resolve, value))
     if isinstance(value, KernelInterface):  # @triton.jit, Triton's own or a user's
         return _library_function(value)
-    if callable(value) and (tl.core.is_builtin(value) or _of_libdevice(value)):  # imported by its name
-        return _of_libdevice(value) or _computing(value, False)
+    if getattr(value, "__module__", None) in _LIBDEVICE and callable(value):  # imported by its name
+        return getattr(libdevice, value.__name__, _absent(value.__name__))
+    if tl.core.is_builtin(value):  # likewise, of Triton's language
+        return _computing(value, False)
     return value
 
 
-def _of_libdevice(value: Any) -> Any:
-    """Our own function in place of one of libdevice's; None for others."""
-    ours = str(getattr(value, "__module__", "")).rpartition(".")[2] == "libdevice"
-    return getattr(libdevice, value.__name__, None) if ours else None
+# the functions stand in the first without a body, and in the second as the compiler takes them
+_LIBDEVICE = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
+
+
+def _absent(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise KernelError(
+            f"libdevice.{name} is not interpreted", remedy="run it compiled: tritensor.cuda.simulate(compiled=True)"
+        )
+
+    return refuse
 
 
 def _typed(value: object) -> Any:
@@ -347,11 +350,12 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
         swaps.set_attr(lang, "range", _counted)
         swaps.set_attr(lang, "reduce", reduction.reduce)
         swaps.set_attr(lang, "associative_scan", reduction.associative_scan)
-    for module in (of_any, of_cuda, for_cuda):
-        for name, member in inspect.getmembers(module):
-            found = _of_libdevice(member) or (_computing(member, False) if tl.core.is_builtin(member) else None)
-            if found is not None:
-                swaps.set_attr(module, name, found)
+    for path in _LIBDEVICE:
+        owner = importlib.import_module(path)
+        for name in [name for name, member in vars(owner).items() if getattr(member, "__module__", None) == path]:
+            swaps.set_attr(owner, name, getattr(libdevice, name, _absent(name)))
+    for name, member in inspect.getmembers(for_cuda, tl.core.is_builtin):
+        swaps.set_attr(for_cuda, name, _computing(member, False))
     # functions of `@triton.jit` that a kernel reaches as attributes of modules and classes
     swaps.set_attr(JITFunction, "__call__", lambda self, *args, **kwargs: _library_function(self)(*args, **kwargs))
     # a function may ask for the `value` of its parameter, which the compiler passes as a constexpr
