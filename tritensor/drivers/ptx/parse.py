@@ -33,6 +33,13 @@ class Immediate:
 
 
 @dataclass(frozen=True, slots=True)
+class Decimal:
+    """A float that was written in decimals, as in inline assembly; it is rounded to the type that reads it."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Name:
     """A variable, a special register, a label, or `_`."""
 
@@ -55,7 +62,7 @@ class Address:
     rest: tuple[Operand, ...] = ()
 
 
-Operand = Register | Immediate | Name | Vector | Address
+Operand = Register | Immediate | Decimal | Name | Vector | Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +371,8 @@ class _Body:
             return Immediate(int(match[1], 16), text)
         if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
             return Immediate(int(text.rstrip("U"), 0), text)
+        if re.fullmatch(r"-?\d+(\.\d*([eE][+-]?\d+)?|[eE][+-]?\d+)", text):
+            return Decimal(float(text))
         return Name(text)
 
     def _register(self, name: str) -> Register | None:
