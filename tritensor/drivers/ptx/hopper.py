@@ -113,6 +113,7 @@ def _tile(operand: Operand, lines: int, depth: int, kind: Type, turned: bool) ->
                 m.fail("an operand of a product lies beyond shared memory,", m.full(None))
             blocks, groups = np.nonzero(now)
             which, first = np.repeat(blocks, layout.size), np.repeat(groups * _GROUP, layout.size)
+            m.shared.differ()
             m.shared.touch(which, first, chunks.reshape(-1) * 16, 16)
             numbers = kind.read(m.shared.bytes.view(np.complex128)[blocks[:, None, None], chunks].view(kind.bits))
             return numbers.swapaxes(1, 2) if turned else numbers

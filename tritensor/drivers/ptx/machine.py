@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import KernelError, TritensorError
-from .memory import Constants, Local, Memory, Shared
+from .memory import Constants, Local, Memory
 from .parse import Block, Immediate, Instruction, Kernel, Name, Register, Vector
+from .shared import Shared
 from .state import Machine, Mask
 from .table import build
 

@@ -260,6 +260,7 @@ def _copy_tile(i: Instruction, kernel: Kernel) -> Step:
 
 
 def _touch(m: Machine, block: int, thread: int, chunks: Array, words: Array | None = None) -> None:
+    m.shared.differ(m.late)
     m.shared.touch(np.full(chunks.shape, block), np.full(chunks.shape, thread), chunks * 16, 16, words)
 
 
