@@ -77,11 +77,13 @@ class _Known:
         patterns: by what makes them.
         barriers: by which words have been written, the state behind a barrier. A state maps what may happen next, an
             access or a meeting of threads, to the state that follows if nothing is wrong with it.
+        places: of several patterns, the elements of memory together.
     """
 
     def __init__(self) -> None:
         self.patterns: dict[Any, Pattern] = {}
         self.barriers: dict[bytes, dict[Any, Any]] = {}
+        self.places: dict[Any, np.ndarray] = {}
 
 
 @lru_cache(maxsize=64)
@@ -96,14 +98,14 @@ class Shared:
     before in the same state is not looked at again: loops cost a look-up. Otherwise each block has its row.
 
     Attributes:
-        bytes: (blocks, size), ones until they are written.
+        bytes: (blocks, size), ones until they are written; `rows` are the same as words of each size.
     """
 
     def __init__(self, m: Machine, nbytes: int) -> None:
         self.size = -(-nbytes // 16) * 16
         self.bytes = np.full((m.blocks, self.size), 0xFF, np.uint8)
         self._flat = {size: self.bytes.reshape(-1).view(dtype) for size, dtype in WORDS.items()}
-        self._rows = {size: flat.reshape(m.blocks, -1) for size, flat in self._flat.items()}
+        self.rows = {size: flat.reshape(m.blocks, -1) for size, flat in self._flat.items()}
         self.grain = _grain(m.kernel)
         self._words = count = self.size // self.grain
         # by word: when it was last written and read, by which thread and which warp (-1: several, or no thread)
@@ -114,10 +116,10 @@ class Shared:
         self._met = self._last_write = self._last_read = 0  # when all blocks had passed a barrier; the last of each
         self._everyone = np.divmod(np.arange(m.blocks * m.threads), m.threads)
         self._m = m
-        self._known = _known(m.kernel, self.size)
-        if len(self._known.patterns) > 4096:
-            self._known.__init__()  # type: ignore[misc]
-        self._state: dict[Any, Any] | None = self._known.barriers.setdefault(b"", {})  # None: blocks differ
+        self.known = _known(m.kernel, self.size)
+        if len(self.known.patterns) > 4096:
+            self.known.__init__()  # type: ignore[misc]
+        self._state: dict[Any, Any] | None = self.known.barriers.setdefault(b"", {})  # None: blocks differ
         self._apart = 0  # how often they did
         # what happened since the words were looked at: writes before the last barrier, and all behind it
         self._before: dict[Any, None] = {}
@@ -125,6 +127,11 @@ class Shared:
         self._passed = False
 
     # -- while all blocks do the same
+
+    @property
+    def alike(self) -> bool:
+        """True as long as all blocks have accessed the same."""
+        return self._state is not None
 
     def row(self, value: np.ndarray) -> np.ndarray | None:
         """What is the same for all blocks, (1, …); None if it is not."""
@@ -135,9 +142,9 @@ class Shared:
 
     def pattern(self, key: Any, make: Callable[[], tuple[np.ndarray, np.ndarray, int]]) -> Pattern:
         """The pattern that belongs to a key: threads, addresses, and bytes of each access."""
-        found = self._known.patterns.get(key)
+        found = self.known.patterns.get(key)
         if found is None:
-            found = self._known.patterns[key] = Pattern(*make(), self.grain)
+            found = self.known.patterns[key] = Pattern(*make(), self.grain)
         return found
 
     def _pattern(self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask) -> Pattern | None:
@@ -219,7 +226,7 @@ class Shared:
         written = (self.wrote != 0).reshape(-1, self._words)
         if self._apart > 8 or (self._state is None and (written != written[:1]).any()):
             return
-        following = self._known.barriers.setdefault(written[0].tobytes(), {})
+        following = self.known.barriers.setdefault(written[0].tobytes(), {})
         if self._state is None:
             for name in ("wrote", "seen", "writer", "reader"):
                 setattr(self, name, getattr(self, name)[: self._words].copy())
@@ -272,7 +279,7 @@ class Shared:
         pattern = self._pattern(m, addresses, nbytes, mask)
         if pattern is not None:
             self.note("read", pattern)
-            rows, places = self._rows[nbytes], pattern.places
+            rows, places = self.rows[nbytes], pattern.places
             found = rows[:, places].copy() if isinstance(places, slice) else rows.take(places, axis=1)
         else:
             self.differ()
@@ -297,7 +304,7 @@ class Shared:
         if m.counters is not None:
             m.counters.shared_access(m, "store", addresses, nbytes, mask)
         if pattern is not None and self.note("write", pattern):
-            rows = self._rows[nbytes]
+            rows = self.rows[nbytes]
             words = np.broadcast_to(words, (m.blocks, m.threads))
             words = words if mask is None else words[:, pattern.lanes]
             rows[:, pattern.places] = words
