@@ -239,12 +239,16 @@ def _move(i: Instruction, kernel: Kernel) -> Step:
     copies = writes(i, kind, [kind], kind, lambda a: a)
     if not isinstance(by, Register):
         return copies
-    slot = by.slot
+    assert isinstance(to, Register)
+    slot, result, alike = by.slot, to.slot, to.kind == by.kind
 
     def run(m: Machine, mask: Mask) -> None:
         # compilers move what is not defined where it does not matter: whoever computes with it has made a mistake
-        if m.registers[slot] is not None:
-            copies(m, mask)
+        if (bits := m.registers[slot]) is not None:
+            if alike and mask is None:
+                m.registers[result] = bits
+            else:
+                copies(m, mask)
 
     return run
 

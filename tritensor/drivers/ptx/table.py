@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import KernelError
-from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Register
+from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Register, Vector
 from .state import WARP, Machine, Mask
 from .values import TYPES, Type, bits_of, perturb
 
@@ -97,6 +97,9 @@ def source(operand: Operand, kind: Type) -> Callable[[Machine], np.ndarray]:
         if special is not None:
             return lambda m: read(special(m).astype(bits, copy=False))
         return lambda m: read(m.variable(text).astype(bits, copy=False))
+    if isinstance(operand, Vector):  # constants of several instructions that are executed as one
+        values = np.stack([read(bits_of(part.bits, kind)) for part in operand.parts if isinstance(part, Immediate)])
+        return lambda m: values
     raise KernelError(f"an operand that is no number: {operand!r}")
 
 
