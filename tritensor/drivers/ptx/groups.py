@@ -8,11 +8,14 @@ array with an axis before those of blocks and threads. Accesses to memory, excha
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ...errors import KernelError
 from .arithmetic import flushed
 from .parse import Address, Immediate, Instruction, Kernel, Name, Register, Vector, slots_in
 from .state import Machine, Mask
@@ -21,21 +24,34 @@ from .table import Step, build
 _ALIKE = "abs add and bfe bfi brev clz cnot copysign cos cvt div ex2 fma lg2 lop3 mad max min mul neg not or popc prmt"
 _ALIKE += " rcp rem rsqrt sad selp setp shf shl shr sin sqrt sub tanh xor"
 _NAMES = frozenset(_ALIKE.split())
-_LEAST, _MOST = 3, 64  # members of a group
+_MOST = 64  # members of a group
 
 
 def _key(i: Instruction) -> Any:
     """What instructions of a group have in common; None of those that are executed alone."""
-    if i.guard is not None or i.parts[0] not in _NAMES or "cc" in i.parts:
-        return None
-    shapes: list[str] = []
-    for operand in i.operands:
-        if isinstance(operand, Name) or not isinstance(operand, Register | Immediate):
-            return None
-        shapes.append(operand.kind if isinstance(operand, Register) else "")
-    if i.parts[0] == "lop3":
-        shapes.append(str(i.operands[-1]))
-    return i.name, *shapes
+    shape = *map(_shape, i.operands), i.guard and i.guard[1]
+    return (i.name, shape, i.parts[0] == "lop3" and i.operands[-1]) if _pure(i) or _moves_data(i) else None
+
+
+def _shape(operand: Any) -> Any:
+    if isinstance(operand, Register):
+        return operand.kind
+    if isinstance(operand, Address):
+        return "at", _shape(operand.base), *map(_shape, operand.rest)
+    return tuple(map(_shape, operand.parts)) if isinstance(operand, Vector) else type(operand)
+
+
+def _pure(i: Instruction) -> bool:
+    """True of arithmetic, which nothing but its operands' values decides."""
+    known = i.guard is None and i.parts[0] in _NAMES and "cc" not in i.parts
+    return known and all(isinstance(operand, Register | Immediate) for operand in i.operands)
+
+
+def _moves_data(i: Instruction) -> bool:
+    """True of what accesses memory or exchanges values, whose order stays: neighbours may be one."""
+    if i.parts[0] in ("ld", "st"):
+        return i.parts[1].split("::")[0] in ("global", "shared")
+    return i.name.startswith(("cp.async.ca", "cp.async.cg", "shfl.sync"))
 
 
 @lru_cache(maxsize=256)
@@ -58,60 +74,76 @@ def reads(i: Instruction) -> list[int]:
 
 
 def _moves(i: Instruction) -> bool:
-    return i.parts[0] == "mov" and not any(isinstance(each, Name) for each in i.operands)
+    """True of what may be executed anywhere but is not grouped."""
+    return i.name.startswith("ld.param") or (
+        i.parts[0] == "mov" and not any(isinstance(each, Name) for each in i.operands)
+    )
+
+
+def _before(instructions: list[Instruction]) -> list[set[int]]:
+    """Which instructions an instruction has to follow because of its registers."""
+    found: list[set[int]] = []
+    writer: dict[int, int] = {}
+    readers: dict[int, list[int]] = defaultdict(list)
+    for at, i in enumerate(instructions):
+        before = {writer[slot] for slot in reads(i) if slot in writer}
+        for slot in _written(i):
+            before.update(readers.pop(slot, ()), [writer[slot]] if slot in writer else ())
+            writer[slot] = at
+        for slot in reads(i):
+            readers[slot].append(at)
+        found.append(before - {at})
+    return found
+
+
+def _runs(instructions: list[Instruction], before: list[set[int]]) -> list[list[int]]:
+    """The instructions whose order stays, neighbours together that are alike and do not follow from each other."""
+    runs: list[list[int]] = []
+    last: Any = None
+    following: set[int] = set()
+    for at, i in enumerate(instructions):
+        follows = not following.isdisjoint(before[at])
+        if not (_pure(i) or _moves(i)):
+            key = _key(i)
+            if follows or key is None or key != last or len(runs[-1]) == _MOST:
+                runs.append([])
+                last, following, follows = key, set(), True
+            runs[-1].append(at)
+        if follows or (runs and runs[-1][-1] == at):
+            following.add(at)
+    return runs
 
 
 def _schedule(instructions: list[Instruction]) -> list[list[Instruction]]:
     """An order in which groups are large and nothing else changes."""
-    after: dict[int, set[int]] = defaultdict(set)
-    waits = [0] * len(instructions)
-    writer: dict[int, int] = {}
-    readers: dict[int, list[int]] = defaultdict(list)
-    fixed = -1
-    keys = [_key(i) for i in instructions]
-
-    def follows(at: int, before: int) -> None:
-        if before != at and at not in after[before]:
-            after[before].add(at)
-            waits[at] += 1
-
-    for at, i in enumerate(instructions):
-        for slot in reads(i):
-            if slot in writer:
-                follows(at, writer[slot])
-            readers[slot].append(at)
-        for slot in _written(i):
-            for before in (*readers.pop(slot, ()), *([writer[slot]] if slot in writer else ())):
-                follows(at, before)
-            writer[slot] = at
-        if keys[at] is None and not _moves(i):
-            if fixed >= 0:
-                follows(at, fixed)
-            fixed = at
+    before = _before(instructions)
+    runs = _runs(instructions, before)
+    chief = {at: run[0] for run in runs for at in run}
+    members = {at: [at] for at in range(len(instructions)) if at not in chief} | {run[0]: run for run in runs}
+    keys = {at: _key(instructions[at]) if at not in chief else None for at in members}
+    waits = {at: {chief.get(each, each) for one in run for each in before[one]} - {at} for at, run in members.items()}
+    for first, second in pairwise(runs):
+        waits[second[0]].add(first[0])
+    after: dict[int, list[int]] = defaultdict(list)
     ready: dict[Any, list[int]] = defaultdict(list)
+    for at, those in waits.items():
+        for each in those:
+            after[each].append(at)
+        if not those:
+            ready[keys[at]].append(at)
     order: list[list[Instruction]] = []
-
-    def emit(members: list[int]) -> None:
-        order.append([instructions[at] for at in members])
-        for at in members:
-            for each in after.get(at, ()):
-                waits[each] -= 1
+    while ready:
+        alone = sorted(ready.pop(None, ()))
+        key = None if alone else max(ready, key=lambda each: len(ready[each]))
+        chosen = alone or sorted(ready.pop(key))
+        order += [[instructions[each] for each in members[at]] for at in alone]
+        if not alone:
+            order += [[instructions[at] for at in chosen[n : n + _MOST]] for n in range(0, len(chosen), _MOST)]
+        for at in chosen:
+            for each in after[at]:
+                waits[each].discard(at)
                 if not waits[each]:
                     ready[keys[each]].append(each)
-
-    for at, count in enumerate(waits):
-        if not count:
-            ready[keys[at]].append(at)
-    while ready:
-        if alone := ready.pop(None, None):
-            for at in sorted(alone):
-                emit([at])
-            continue
-        key = max(ready, key=lambda each: len(ready[each]))
-        members = sorted(ready.pop(key))
-        emit(members[:_MOST])
-        if len(members) > _MOST:
-            ready[key] = members[_MOST:] + ready.pop(key, [])
     return order
 
 
@@ -122,7 +154,7 @@ def grouped(kernel: Kernel, instructions: list[Instruction]) -> list[tuple[int, 
     groups: list[_Group] = []
     direct: Counter[int] = Counter()
     for members in _schedule(instructions):
-        if len(members) >= _LEAST:
+        if len(members) > 2 or (len(members) == 2 and not _pure(members[0])):
             groups.append(_Group(kernel, members, holds, direct))
             steps.append((groups[-1].where, groups[-1].run))
             continue
@@ -135,7 +167,10 @@ def grouped(kernel: Kernel, instructions: list[Instruction]) -> list[tuple[int, 
                     holds[slot] = there
     users = _users(kernel)
     for group in groups:
-        group.wanted = [(at, slot) for at, slot in enumerate(group.results) if users[slot] > direct[slot]]
+        group.wanted = [
+            (one, [(at, slot) for at, slot in enumerate(slots) if group.guard or users[slot] > direct[slot]])
+            for one, slots in group.results
+        ]
     return steps
 
 
@@ -145,67 +180,102 @@ class _Group:
     def __init__(
         self, kernel: Kernel, members: list[Instruction], holds: dict[int, tuple[int, int]], direct: Counter[int]
     ) -> None:
-        self.kernel, self.where = kernel, members[0].where
-        # in the order of what they read first: it may be the order of an array that is there
-        members = sorted(members, key=lambda i: [holds.get(slot, (-1, 0)) for slot in slots_in(i.operands[1:])])
-        self.members, self.wanted = members, [(0, 0)][:0]
-        self.results = [slot for i in members for slot in slots_in(i.operands[:1])]
+        self.kernel, self.where, self.pure = kernel, members[0].where, _pure(members[0])
+        if self.pure:  # in the order of what they read first: it may be the order of an array that is there
+            members = sorted(members, key=lambda i: [holds.get(slot, (-1, 0)) for slot in reads(i)])
+        self.members, self.holds, self.direct = members, holds, direct
         self.gathers: list[tuple[int, list[int], int, Any]] = []
-        known = flushed(kernel)
-        operands: list[Any] = []
-        for parts in zip(*(i.operands[1:] for i in members), strict=True):
-            if all(part == parts[0] for part in parts):
-                operands.append(parts[0])
-            elif isinstance(parts[0], Immediate):
-                operands.append(Vector(parts))
-            else:
-                slots = [part.slot for part in parts]
-                there = {holds.get(slot, (-1, 0))[0] for slot in slots}
-                places = [holds[slot][1] for slot in slots] if there != {-1} and len(there) == 1 else []
-                slot = self._register(parts[0].kind)
-                if all(each in known for each in slots):
-                    known.add(slot)
-                self.gathers.append((slot, slots, there.pop() if places else -1, _regular(places) if places else None))
-                direct.update(slots if places else ())
-                operands.append(Register(slot, parts[0].kind))
-        to = members[0].operands[0]
-        assert isinstance(to, Register)
-        self.result = self._register(to.kind)
-        if all(each in known for each in self.results):
-            known.add(self.result)
-        one = members[0]
-        whole = Instruction(one.name, one.parts, (Register(self.result, to.kind), *operands), None, one.where)
-        self.step = build(whole, kernel)
-        holds.update({slot: (self.result, at) for at, slot in enumerate(self.results)})
+        self.results: list[tuple[int, list[int]]] = []
+        self.wanted: list[tuple[int, list[tuple[int, int]]]] = []
+        one, self.guard = members[0], None
+        if one.guard is not None:
+            slots = [i.guard[0] for i in members if i.guard is not None]
+            guard = self._of([Register(slot, "pred") for slot in slots])
+            self.guard = guard.slot, one.guard[1]
+        has = bool(_written(one))
+        operands = [self._of(parts) for parts in zip(*(i.operands[has:] for i in members), strict=True)]
+        if has:
+            operands.insert(0, self._to([i.operands[0] for i in members]))
+        self.step = build(Instruction(one.name, one.parts, tuple(operands), None, one.where), kernel)
+        for one, slots in self.results:
+            for at, slot in enumerate(slots):
+                holds.pop(slot, None)
+                if self.guard is None:
+                    holds[slot] = one, at
 
-    def _register(self, kind: str) -> int:
+    def _of(self, parts: Sequence[Any]) -> Any:
+        """One operand for those of all members."""
+        first = parts[0]
+        if isinstance(first, Address):
+            steps = [part.offset for part in parts]
+            base = self._of([part.base for part in parts])
+            return Address(base, steps[0] if len(set(steps)) == 1 and base != first.base else tuple(steps))
+        if all(part == first for part in parts):
+            return first
+        if isinstance(first, Vector):
+            return Vector(tuple(self._of(each) for each in zip(*(part.parts for part in parts), strict=True)))
+        if not isinstance(first, Register):
+            return Vector(tuple(parts))
+        slots = [part.slot for part in parts]
+        there = {self.holds.get(slot, (-1, 0))[0] for slot in slots}
+        places = [self.holds[slot][1] for slot in slots] if there != {-1} and len(there) == 1 else []
+        one = self._register(first.kind, slots)
+        self.gathers.append((one.slot, slots, there.pop() if places else -1, _regular(places) if places else None))
+        self.direct.update(slots if places else ())
+        return one
+
+    def _to(self, parts: Sequence[Any]) -> Any:
+        if isinstance(parts[0], Vector):
+            return Vector(tuple(self._to(each) for each in zip(*(part.parts for part in parts), strict=True)))
+        if isinstance(parts[0], Name):
+            return parts[0]
+        slots = [part.slot for part in parts]
+        one = self._register(parts[0].kind, slots)
+        self.results.append((one.slot, slots))
+        return one
+
+    def _register(self, kind: str, slots: list[int]) -> Register:
+        known, one = flushed(self.kernel), Register(len(self.kernel.kinds), kind)
         self.kernel.kinds.append(kind)
         self.kernel.names.append("")
-        return len(self.kernel.kinds) - 1
+        if known.issuperset(slots):
+            known.add(one.slot)
+        return one
 
     def run(self, m: Machine, mask: Mask) -> None:
         """Execute all of them."""
         registers = m.registers
-        for slot, slots, there, places in self.gathers:
+        for one, slots, there, places in self.gathers:
             if there >= 0:
-                registers[slot] = registers[there][places]
+                registers[one] = registers[there][places]
             elif (found := _together([registers[each] for each in slots])) is not None:
-                registers[slot] = found
+                registers[one] = found
             else:
-                self._apart(m, mask)
-                return
-        self.step(m, None)
-        found = registers[self.result]
-        if found.ndim == 2:
-            found = registers[self.result] = np.broadcast_to(found, (len(self.results), *found.shape))
-        for at, slot in self.wanted:
-            if mask is None:
-                registers[slot] = found[at]
-            else:
-                m.put(slot, found[at], mask)
+                return self._apart(m, mask)
+        if self.guard is not None:
+            mask = m.predicate(*self.guard, mask)
+            if mask is not None and not mask.any():
+                return None
+        for one, _ in self.results:
+            registers[one] = None
+        try:
+            self.step(m, None if self.pure else mask)
+        except KernelError:
+            self._apart(m, mask)
+            raise
+        for one, wanted in self.wanted:
+            found = registers[one]
+            if found.ndim == 2:
+                found = registers[one] = np.broadcast_to(found, (len(self.members), *found.shape))
+            for at, slot in wanted:
+                if mask is None:
+                    registers[slot] = found[at]
+                else:
+                    m.put(slot, found[at], mask if mask.ndim == 2 else mask[at])
+        return None
 
     def _apart(self, m: Machine, mask: Mask) -> None:
-        """Execute one after the other: a register was never written, and the first that reads it says so."""
+        """Execute one after the other what cannot be one: the first that is wrong says so."""
         for _, slots, there, places in self.gathers:
             if there >= 0:
                 for slot, bits in zip(slots, m.registers[there][places], strict=True):
@@ -213,7 +283,8 @@ class _Group:
         for i in self.members:
             m.where = i.where
             build(i, self.kernel)(m, mask)
-        m.registers[self.result] = _together([m.registers[each] for each in self.results])
+        for one, slots in self.results:
+            m.registers[one] = _together([m.registers[each] for each in slots])
 
 
 def _regular(places: list[int]) -> Any:

@@ -128,10 +128,10 @@ class _Tiles:
     def pattern(self, m: Machine, words: Array) -> Pattern:
         """Where all warpgroups of each block read; those that read the same do so once."""
 
-        def make() -> tuple[Array, Array, int]:
+        def make() -> tuple[Array, Array, Array, int]:
             chunks = self.chunks(m, words, np.ones(words.shape, np.bool_))
             first = np.repeat(np.arange(len(chunks)) * _GROUP, chunks[0].size)
-            return first, chunks.reshape(-1) * 16, 16
+            return first, first, chunks.reshape(-1) * 16, 16
 
         return m.shared.pattern((words.tobytes(), self.lines, self.depth, self.kind.size, self.turned), make)
 

@@ -57,7 +57,7 @@ class _Chunk(Machine):
 
     def run(self) -> None:
         """Execute the chunk until all lanes have returned."""
-        blocks, few = self.kernel.blocks, self.blocks * self.threads <= _FEW
+        blocks, few = self.kernel.blocks, self.blocks * self.threads <= _FEW and self.counters is None
         while True:
             if not self.pending and not self._release():
                 return

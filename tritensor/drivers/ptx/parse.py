@@ -48,10 +48,10 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`; of TMA also the coordinates in braces."""
+    """`[base+offset]`; of TMA also the coordinates in braces. Of several instructions as one, an offset of each."""
 
     base: Operand
-    offset: int
+    offset: int | tuple[int, ...]
     rest: tuple[Operand, ...] = ()
 
 

@@ -3,7 +3,8 @@ error and not a matter of luck."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -49,17 +50,24 @@ def _apart(kept: np.ndarray, words: np.ndarray) -> bool:
     return not (near | (np.isnan(a) & np.isnan(b))).all()
 
 
+def _single(count: int, mask: Mask, *values: np.ndarray) -> Iterator[tuple[Any, ...]]:
+    """What each of several instructions that are one has, and its mask."""
+    for at in range(count):
+        each = [value[at % len(value)] if value.ndim > 2 else value for value in (*values, mask) if value is not None]
+        yield (*each, *([None] if mask is None else []))
+
+
 class Pattern:
     """Where the lanes of a block access shared memory, if all blocks of a chunk do it alike.
 
     Attributes:
-        lanes, where: thread and address of each access; `words` are the numbers of those that are known apart.
+        lanes, where: thread and address of each access; `chosen` is its place among all lanes.
         places: the accesses' elements in memory; a slice of them if they follow one another.
         alone: no two accesses share a byte. `last`: the thread whose access to an address is the last.
     """
 
-    def __init__(self, lanes: np.ndarray, where: np.ndarray, nbytes: int, grain: int) -> None:
-        self.lanes, self.where, self.nbytes = lanes, where, nbytes
+    def __init__(self, chosen: np.ndarray, lanes: np.ndarray, where: np.ndarray, nbytes: int, grain: int) -> None:
+        self.chosen, self.lanes, self.where, self.nbytes = chosen, lanes, where, nbytes
         words = where // grain
         self.places: Any = where >> (nbytes.bit_length() - 1)
         self.alone = len(np.unique(self.places)) == len(where)
@@ -135,13 +143,13 @@ class Shared:
 
     def row(self, value: np.ndarray) -> np.ndarray | None:
         """What is the same for all blocks, (1, …); None if it is not."""
-        if len(value) == 1:
+        if value.shape[-2] == 1:
             return value
-        first = value[:1]
-        return first if value.strides[0] == 0 or (value == first).all() else None
+        first = value[..., :1, :]
+        return first if value.strides[-2] == 0 or (value == first).all() else None
 
-    def pattern(self, key: Any, make: Callable[[], tuple[np.ndarray, np.ndarray, int]]) -> Pattern:
-        """The pattern that belongs to a key: threads, addresses, and bytes of each access."""
+    def pattern(self, key: Any, make: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray, int]]) -> Pattern:
+        """The pattern that belongs to a key: places among all lanes, threads, addresses, and bytes of each access."""
         found = self.known.patterns.get(key)
         if found is None:
             found = self.known.patterns[key] = Pattern(*make(), self.grain)
@@ -152,15 +160,17 @@ class Shared:
         if self._state is None or where is None or (mask is not None and active is None):
             return None
 
-        def make() -> tuple[np.ndarray, np.ndarray, int]:
-            wide = np.broadcast_to(where, (1, m.threads))[0].astype(np.int64)
-            lanes = np.arange(m.threads)
+        def make() -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+            shape = np.broadcast_shapes((1, m.threads), where.shape, () if active is None else active.shape)
+            wide, chosen = np.broadcast_to(where, shape).reshape(-1).astype(np.int64), np.arange(np.prod(shape))
             if active is not None:
-                lanes = np.broadcast_to(active, (1, m.threads))[0].nonzero()[0]
-            self._confine(m, np.zeros_like(lanes), lanes, wide[lanes], nbytes)
-            return lanes, wide[lanes], nbytes
+                chosen = np.broadcast_to(active, shape).reshape(-1).nonzero()[0]
+            lanes = chosen % m.threads
+            self._confine(m, np.zeros_like(lanes), lanes, wide[chosen], nbytes)
+            return chosen, lanes, wide[chosen], nbytes
 
-        return self.pattern((nbytes, where.tobytes(), None if active is None else active.tobytes()), make)
+        key = nbytes, where.shape, where.tobytes(), None if active is None else (active.shape, active.tobytes())
+        return self.pattern(key, make)
 
     def note(self, kind: str, pattern: Pattern) -> bool:
         """Check and note what all blocks do: "read", "write", "copy" (a write of the copy engine) or "atomic".
@@ -277,6 +287,9 @@ class Shared:
     def load(self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask) -> np.ndarray:
         """The words at addresses of each lane's block, for the lanes of a mask; elsewhere zeros."""
         pattern = self._pattern(m, addresses, nbytes, mask)
+        members = addresses.shape[:-2] or () if mask is None else np.broadcast_shapes(addresses.shape, mask.shape)[:-2]
+        if pattern is None and members:
+            return np.stack([self.load(m, *each, nbytes, only) for *each, only in _single(members[0], mask, addresses)])
         if pattern is not None:
             self.note("read", pattern)
             rows, places = self.rows[nbytes], pattern.places
@@ -288,32 +301,43 @@ class Shared:
             found = self._flat[nbytes].take((blocks * self.size + where) >> (nbytes.bit_length() - 1))
         if m.counters is not None:
             m.counters.shared_access(m, "load", addresses, nbytes, mask)
-        if mask is None:
-            return found.reshape(m.blocks, m.threads)
-        result = np.zeros((m.blocks, m.threads), found.dtype)
-        if pattern is not None:
-            result[:, pattern.lanes] = found
-        else:
-            result[m.full(mask)] = found
-        return result
+        if mask is not None:
+            result = np.zeros((m.blocks, math.prod(members) * m.threads), found.dtype)
+            if pattern is not None:
+                result[:, pattern.chosen] = found
+            else:
+                result[m.full(mask)] = found
+            found = result
+        return found.reshape(m.blocks, *members, m.threads).swapaxes(0, -2)
 
     def store(self, m: Machine, addresses: np.ndarray, words: np.ndarray, mask: Mask) -> None:
         """Write words to addresses of each lane's block."""
         nbytes = words.dtype.itemsize
         pattern = self._pattern(m, addresses, nbytes, mask)
+        shape = np.broadcast_shapes(addresses.shape, words.shape, () if mask is None else mask.shape)
+        if members := shape[:-2]:
+            if pattern is None or not pattern.alone or addresses.shape[:-2] != members:
+                for *each, only in _single(members[0], mask, addresses, words):
+                    self.store(m, *each, only)
+                return
         if m.counters is not None:
             m.counters.shared_access(m, "store", addresses, nbytes, mask)
         if pattern is not None and self.note("write", pattern):
             rows = self.rows[nbytes]
-            words = np.broadcast_to(words, (m.blocks, m.threads))
-            words = words if mask is None else words[:, pattern.lanes]
+            words = np.broadcast_to(words, (*members, m.blocks, m.threads)).swapaxes(0, -2).reshape(m.blocks, -1)
+            words = words if mask is None else words[:, pattern.chosen]
             rows[:, pattern.places] = words
             if pattern.alone or nbytes == 16:
                 return
-            kept, lanes = rows[:, pattern.places], pattern.lanes
-            left, last = kept != words, pattern.last
-            blocks = np.broadcast_to(np.arange(m.blocks)[:, None], left.shape)
-            lanes, last = np.broadcast_to(lanes, left.shape), np.broadcast_to(last, left.shape)
+            kept, left = rows[:, pattern.places], rows[:, pattern.places] != words
+            blocks, lanes, last = (
+                np.broadcast_to(each, left.shape)
+                for each in (np.arange(m.blocks)[:, None], pattern.lanes, pattern.last)
+            )
+        elif members:
+            for *each, only in _single(members[0], mask, addresses, words):
+                self.store(m, *each, only)
+            return
         else:
             self.differ()
             blocks, lanes, where = self._accesses(m, addresses, nbytes, mask)

@@ -133,7 +133,10 @@ def place(operand: Operand, width: int = 64) -> Callable[[Machine], np.ndarray]:
     base = source(operand.base, kind)
     if not operand.offset:
         return base
-    step = np.array(operand.offset & ((1 << 8 * kind.size) - 1), kind.bits)
+    if isinstance(operand.offset, tuple):
+        step = np.stack([bits_of(each, kind) for each in operand.offset])
+    else:
+        step = bits_of(operand.offset, kind)
     return lambda m: base(m) + step
 
 
