@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import KernelError
+from ...errors import TritensorError
 from .arithmetic import flushed
 from .parse import Address, Immediate, Instruction, Kernel, Name, Register, Vector, slots_in
 from .state import Machine, Mask
@@ -260,7 +260,7 @@ class _Group:
             registers[one] = None
         try:
             self.step(m, None if self.pure else mask)
-        except KernelError:
+        except TritensorError:
             self._apart(m, mask)
             raise
         for one, wanted in self.wanted:

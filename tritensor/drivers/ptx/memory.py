@@ -17,13 +17,13 @@ from .state import Machine, Mask
 
 #: What an access of so many bytes is read as; a quarter of a warp's vector loads has complex numbers for elements.
 WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-_FIRST = 1 << 16  # nothing is mapped below
+FIRST = 1 << 16  # nothing is mapped below
 
 
 @lru_cache(maxsize=1)
-def _views() -> dict[int, np.ndarray]:
+def views() -> dict[int, np.ndarray]:
     """The address space as one array for each size of access. Making them touches nothing."""
-    everything = (ctypes.c_uint8 * ((1 << 47) - _FIRST)).from_address(_FIRST)
+    everything = (ctypes.c_uint8 * ((1 << 47) - FIRST)).from_address(FIRST)
     flat = np.frombuffer(memoryview(everything), np.uint8)
     return {size: flat.view(dtype) for size, dtype in WORDS.items()}
 
@@ -81,7 +81,7 @@ class Memory:
         self.check(m, where, nbytes, mask, False)
         if m.counters is not None:
             m.counters.global_access(m, "load", addresses, nbytes, mask)
-        found = _views()[nbytes].take(_index_of(where, nbytes))
+        found = views()[nbytes].take(_index_of(where, nbytes))
         if mask is None:
             return found
         result = np.zeros(np.broadcast_shapes(addresses.shape, mask.shape), found.dtype)
@@ -99,7 +99,7 @@ class Memory:
             active = np.broadcast_to(mask, shape)
             addresses, words = addresses[active], words[active]
         self.check(m, addresses, nbytes, mask, True)
-        _views()[nbytes][_index_of(addresses, nbytes)] = words
+        views()[nbytes][_index_of(addresses, nbytes)] = words
 
     def cells(
         self, m: Machine, addresses: np.ndarray, nbytes: int, active: np.ndarray
@@ -109,23 +109,27 @@ class Memory:
         self.check(m, where, nbytes, active, True)
         if m.counters is not None:
             m.counters.global_access(m, "atomic", addresses, nbytes, active)
-        return _views()[nbytes], _index_of(where, nbytes)
+        return views()[nbytes], _index_of(where, nbytes)
+
+    def ranges(self, m: Machine, ends: np.ndarray) -> None:
+        """Check ranges, (ranges, first and last address), each to lie within one buffer."""
+        if not ends.size:
+            return
+        self.check(m, ends.reshape(-1), 1, None, True)
+        at = np.searchsorted(self.low, ends, "right")
+        if (apart := at[:, 0] != at[:, 1]).any():
+            first, last = ends[apart][0].tolist()
+            text = f"an illegal memory access was encountered: {last + 1 - first} bytes at {first:#x} of several buffers,"
+            m.fail(text, None, True)
 
     def view(self, m: Machine, address: int, nbytes: int) -> np.ndarray:
         """The bytes of a checked range."""
-        ends = np.array([address, address + nbytes - 1], np.uint64)
-        self.check(m, ends, 1, None, True)
-        if np.ptp(np.searchsorted(self.low, ends, "right")):
-            m.fail(
-                f"an illegal memory access was encountered: {nbytes} bytes at {address:#x} of several buffers,",
-                None,
-                True,
-            )
-        return _views()[1][address - _FIRST : address - _FIRST + nbytes]
+        self.ranges(m, np.array([[address, address + nbytes - 1]], np.uint64))
+        return views()[1][address - FIRST : address - FIRST + nbytes]
 
 
 def _index_of(addresses: np.ndarray, nbytes: int) -> np.ndarray:
-    return (addresses.astype(np.int64) - _FIRST) >> (nbytes.bit_length() - 1)
+    return (addresses.astype(np.int64) - FIRST) >> (nbytes.bit_length() - 1)
 
 
 def _picked(value: np.ndarray, mask: np.ndarray) -> np.ndarray:
