@@ -103,10 +103,8 @@ class _Tiles:
         self.lines, self.depth, self.kind, self.turned = lines, depth, kind, turned
 
     def words(self, m: Machine) -> Array:
-        """The descriptor of each warpgroup, or of all blocks' warpgroups in one row."""
-        found = self.descriptor(m)
-        row = m.shared.row(found)
-        return np.broadcast_to(found if row is None else row, (m.blocks if row is None else 1, m.threads))[:, ::_GROUP]
+        """The descriptor of each warpgroup."""
+        return np.broadcast_to(self.descriptor(m), (m.blocks, m.threads))[:, ::_GROUP]
 
     def chunks(self, m: Machine, words: Array, now: Array) -> Array:
         """The 16-byte chunks of the operand of each of the warpgroups that a mask picks."""
@@ -125,15 +123,19 @@ class _Tiles:
         numbers = self.kind.read(np.ascontiguousarray(chunks).view(self.kind.bits))
         return numbers.swapaxes(-1, -2) if self.turned else numbers
 
-    def pattern(self, m: Machine, words: Array) -> Pattern:
-        """Where all warpgroups of each block read; those that read the same do so once."""
+    def pattern(self, m: Machine) -> Pattern | None:
+        """Where all warpgroups of each block read, if blocks do not differ."""
+        row = m.shared.row(self.descriptor(m))
+        if row is None:
+            return None
 
         def make() -> tuple[Array, Array, Array, int]:
+            words = np.broadcast_to(row, (1, m.threads))[:, ::_GROUP]
             chunks = self.chunks(m, words, np.ones(words.shape, np.bool_))
             first = np.repeat(np.arange(len(chunks)) * _GROUP, chunks[0].size)
             return first, first, chunks.reshape(-1) * 16, 16
 
-        return m.shared.pattern((words.tobytes(), self.lines, self.depth, self.kind.size, self.turned), make)
+        return m.shared.pattern((self, row.tobytes()), make)
 
     def together(self, m: Machine, patterns: Sequence[Pattern]) -> Array:
         """The numbers of several operands side by side, (blocks, warpgroups or 1, lines, depths)."""
@@ -147,7 +149,7 @@ class _Tiles:
 
     def begin(self, m: Machine) -> Callable[[Array], Array]:
         """Makes the reader of the operand's numbers, (warpgroups, lines, depth), for the warpgroups of a mask."""
-        words = np.broadcast_to(self.words(m), (m.blocks, m.threads // _GROUP))
+        words = self.words(m)
 
         def load(now: Array) -> Array:
             chunks = self.chunks(m, words, now)
@@ -182,7 +184,8 @@ class _Sums:
     Attributes:
         live: the warpgroups that have products in flight; `last` is the newest group that one is in.
         steps: products of all warpgroups that are issued and not done: they are one product of a greater depth.
-        empty: the sums are zero.
+        empty: the sums are zero. `flying`: products of all warpgroups are in flight.
+        bits: the registers that the sums were written to, from which they need not be read again.
     """
 
     def __init__(self, m: Machine, columns: int, kind: Type) -> None:
@@ -190,7 +193,8 @@ class _Sums:
         self.live, self.last = np.zeros((2, m.blocks, m.threads // _GROUP), np.int64)
         self.kind = kind
         self.steps: list[tuple[int, _Held | _Tiles, _Tiles, Any, Pattern]] = []
-        self.empty = False
+        self.empty = self.flying = False
+        self.bits: list[Array] = []
         self.alike: object = None  # what products have in common that are done as one
 
     def multiply(self, m: Machine) -> None:
@@ -214,10 +218,6 @@ class _Sums:
             self.matrices = np.zeros_like(self.matrices)
         self.empty = False
 
-    def begin(self, m: Machine, bits: Array) -> None:
-        """The sums are what registers hold."""
-        self.matrices = sums_of(bits, 2, self.kind).reshape(self.matrices.shape)
-
     def land(self, m: Machine, slots: tuple[int, ...], group: Array, now: Array) -> None:
         """Write the registers of warpgroups that have no products in groups after this one."""
         done = now & (self.last == group)
@@ -226,16 +226,19 @@ class _Sums:
         self.multiply(m)
         warps = self.matrices.reshape(m.blocks, -1, 16, self.matrices.shape[3])
         mask = None if done.all() else np.repeat(done, _GROUP, 1)
-        for slot, bits in zip(slots, spread(warps, 2, self.kind), strict=True):
+        self.bits = list(spread(warps, 2, self.kind)) if mask is None else []
+        for slot, bits in zip(slots, self.bits or spread(warps, 2, self.kind), strict=True):
             m.put(slot, bits, mask)
-        self.live[done] = 0
+        self.live[done], self.flying = 0, False
 
 
 def _warpgroups(m: Machine, mask: Mask) -> tuple[Array, Groups]:
     """The warpgroups, (blocks, warpgroups), that execute an instruction, and what they have in flight."""
+    if mask is None:
+        return m.warps[:, ::4], Groups.of(m, "products", _GROUP)
     warps = m.whole_warps(mask).reshape(m.blocks, -1, 4)
     whole = warps[:, :, 0]
-    if mask is not None and (warps != whole[:, :, None]).any():
+    if (warps != whole[:, :, None]).any():
         m.fail("warps of a warpgroup do not reach it together", warps != whole[:, :, None])
     return whole, Groups.of(m, "products", _GROUP)
 
@@ -261,9 +264,11 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
         sums: _Sums = flights[slots]
         keeping = kept(m)
         if mask is None and not m.late and keeping.size == 1 and m.shared.alike and _step(m, sums, bool(keeping)):
-            sums.live[:], sums.last[:] = 1, groups.committed
+            if not sums.flying:
+                sums.live[:], sums.last[:], sums.flying = 1, groups.committed, True
             return
         sums.multiply(m)
+        sums.flying, sums.bits = False, []
         keeps = np.broadcast_to(keeping, (m.blocks, m.threads))[:, ::_GROUP]
         fresh = active & keeps & (sums.live == 0)
         if fresh.any():
@@ -284,21 +289,18 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
 
     def _step(m: Machine, sums: _Sums, keeping: bool) -> bool:
         """Leave a product that all warpgroups of all blocks do alike for the group's end; False if they do not."""
-        words = tile.words(m), *([] if held else [rows.words(m)])
-        live = sums.live.any()
-        if any(len(each) != 1 for each in words) or (live and keeping and not sums.live.all()):
+        patterns = [each.pattern(m) for each in (rows, tile) if isinstance(each, _Tiles)]
+        if any(each is None for each in patterns) or not (sums.flying or not sums.live.any()):
             return False
         if sums.steps and sums.alike != alike:
             sums.multiply(m)
         if not keeping:
             sums.steps, sums.empty = [], True
-        elif not live:
-            sums.begin(m, before(m))
-        sums.alike = alike
-        patterns = [rows.pattern(m, words[1])] if not held else []
-        patterns.append(tile.pattern(m, words[0]))
+        elif not sums.flying and not (sums.bits and all(m.registers[s] is b for s, b in zip(slots, sums.bits))):
+            sums.matrices = sums_of(before(m), 2, to).reshape(sums.matrices.shape)
         for pattern in patterns:
             m.shared.note("read", pattern)
+        sums.alike = alike
         sums.steps.append((sign, rows, tile, rows.read(m) if held else patterns[0], patterns[-1]))
         return True
 
