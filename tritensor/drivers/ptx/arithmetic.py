@@ -20,6 +20,9 @@ Array = np.ndarray
 
 def _divided(a: Array, b: Array) -> Array:
     """Integer division towards zero; by zero all ones, as on a card."""
+    if b.size == 1 and b.flat[0] > 0:
+        divisor = b.flat[0]
+        return a // divisor if a.dtype.kind == "u" else (a + ((a < 0) * (divisor - 1))) // divisor
     safe = np.where(b == 0, b.dtype.type(1), b)
     quotient = a // safe
     if a.dtype.kind == "i":
@@ -28,6 +31,8 @@ def _divided(a: Array, b: Array) -> Array:
 
 
 def _remainder(a: Array, b: Array) -> Array:
+    if b.size == 1 and b.flat[0] > 0:
+        return np.fmod(a, b.flat[0])
     return np.where(b == 0, a, a - _divided(a, b) * b).astype(a.dtype)
 
 
