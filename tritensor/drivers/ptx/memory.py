@@ -119,7 +119,9 @@ class Memory:
         at = np.searchsorted(self.low, ends, "right")
         if (apart := at[:, 0] != at[:, 1]).any():
             first, last = ends[apart][0].tolist()
-            text = f"an illegal memory access was encountered: {last + 1 - first} bytes at {first:#x} of several buffers,"
+            text = (
+                f"an illegal memory access was encountered: {last + 1 - first} bytes at {first:#x} of several buffers,"
+            )
             m.fail(text, None, True)
 
     def view(self, m: Machine, address: int, nbytes: int) -> np.ndarray:

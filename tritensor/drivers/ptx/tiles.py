@@ -309,7 +309,9 @@ def _copy_tile(i: Instruction, kernel: Kernel) -> Step:
                 return
             except TritensorError:  # whose it is, is found below
                 pass
-        for n, (block, thread, barrier) in enumerate(zip(blocks.tolist(), threads.tolist(), signals.tolist(), strict=True)):
+        for n, (block, thread, barrier) in enumerate(
+            zip(blocks.tolist(), threads.tolist(), signals.tolist(), strict=True)
+        ):
             box = boxes(slice(n, n + 1))
             if m.counters is not None and (region := box.region()) is not None:
                 m.counters.bulk_access(m, "load" if loads else "store", block, region)
