@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import KernelError
 from .memory import WORDS
 from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
+from .shared import Apart
 from .state import Machine, Mask
 from .table import Step, instruction, place, source, target
 from .values import TYPES, Type
@@ -205,6 +206,14 @@ def _commit(i: Instruction, kernel: Kernel) -> Step:
     return run
 
 
+def _land(m: Machine, *values: Any) -> None:
+    try:
+        m.shared.store(m, *values)
+    except Apart:
+        for at in range(max(len(value) for value in values if value is not None and value.ndim > 2)):
+            _land(m, *[value if value is None or value.ndim < 3 else value[at % len(value)] for value in values])
+
+
 @instruction("cp.async.wait_group", "cp.async.wait_all")
 def _wait(i: Instruction, kernel: Kernel) -> Step:
     keep = i.operands[0].bits if i.operands and isinstance(i.operands[0], Immediate) else 0
@@ -217,7 +226,7 @@ def _wait(i: Instruction, kernel: Kernel) -> Step:
         for lanes, addresses, words, groups in copies.closed:
             done = lanes & active & (groups <= copies.groups - keep)
             if done.any():
-                m.shared.store(m, addresses, words, None if done.all() else done)
+                _land(m, addresses, words, None if done.all() else done)
             if (lanes & ~done).any():
                 left.append((lanes & ~done, addresses, words, groups))
         copies.closed = left

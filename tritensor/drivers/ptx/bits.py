@@ -90,7 +90,7 @@ def _fields(i: Instruction, kernel: Kernel) -> Step:
     if i.parts[0] == "bfe" and all(isinstance(operand, Immediate) for operand in i.operands[2:]):
         start, size = (operand.bits & 255 for operand in i.operands[2:])  # type: ignore[union-attr]
         number, width = np.dtype(kind.number), 8 * kind.size
-        if 0 < size and start + size <= width:  # out of the way on the left, then on the right with the sign
+        if size > 0 and start + size <= width:  # out of the way on the left, then on the right with the sign
             up, down = number.type(width - start - size), number.type(width - size)
             return writes(i, kind, [kind], kind, lambda a: a << up >> down)
     if i.parts[0] == "bfe":

@@ -18,6 +18,7 @@ import numpy as np
 from ...errors import TritensorError
 from .arithmetic import flushed
 from .parse import Address, Immediate, Instruction, Kernel, Name, Register, Vector, slots_in
+from .shared import Apart
 from .state import Machine, Mask
 from .table import Step, build
 
@@ -244,7 +245,7 @@ class _Group:
 
     def run(self, m: Machine, mask: Mask) -> None:
         """Execute all of them."""
-        registers = m.registers
+        registers, every = m.registers, mask
         for one, slots, there, places in self.gathers:
             if there >= 0:
                 registers[one] = registers[there][places]
@@ -260,8 +261,10 @@ class _Group:
             registers[one] = None
         try:
             self.step(m, None if self.pure else mask)
-        except TritensorError:
-            self._apart(m, mask)
+        except Apart:
+            return self._apart(m, every)
+        except TritensorError:  # whose it is
+            self._apart(m, every)
             raise
         for one, wanted in self.wanted:
             found = registers[one]

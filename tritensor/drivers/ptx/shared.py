@@ -4,7 +4,7 @@ error and not a matter of luck."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -50,11 +50,8 @@ def _apart(kept: np.ndarray, words: np.ndarray) -> bool:
     return not (near | (np.isnan(a) & np.isnan(b))).all()
 
 
-def _single(count: int, mask: Mask, *values: np.ndarray) -> Iterator[tuple[Any, ...]]:
-    """What each of several instructions that are one has, and its mask."""
-    for at in range(count):
-        each = [value[at % len(value)] if value.ndim > 2 else value for value in (*values, mask) if value is not None]
-        yield (*each, *([None] if mask is None else []))
+class Apart(Exception):
+    """What several instructions do has to be done one after the other; nothing has happened yet."""
 
 
 class Pattern:
@@ -287,9 +284,9 @@ class Shared:
     def load(self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask) -> np.ndarray:
         """The words at addresses of each lane's block, for the lanes of a mask; elsewhere zeros."""
         pattern = self._pattern(m, addresses, nbytes, mask)
-        members = addresses.shape[:-2] or () if mask is None else np.broadcast_shapes(addresses.shape, mask.shape)[:-2]
+        members = np.broadcast_shapes(addresses.shape, () if mask is None else mask.shape)[:-2]
         if pattern is None and members:
-            return np.stack([self.load(m, *each, nbytes, only) for *each, only in _single(members[0], mask, addresses)])
+            raise Apart
         if pattern is not None:
             self.note("read", pattern)
             rows, places = self.rows[nbytes], pattern.places
@@ -315,11 +312,9 @@ class Shared:
         nbytes = words.dtype.itemsize
         pattern = self._pattern(m, addresses, nbytes, mask)
         shape = np.broadcast_shapes(addresses.shape, words.shape, () if mask is None else mask.shape)
-        if members := shape[:-2]:
-            if pattern is None or not pattern.alone or addresses.shape[:-2] != members:
-                for *each, only in _single(members[0], mask, addresses, words):
-                    self.store(m, *each, only)
-                return
+        members = shape[:-2]
+        if members and (pattern is None or not pattern.alone or addresses.shape[:-2] != members):
+            raise Apart
         if m.counters is not None:
             m.counters.shared_access(m, "store", addresses, nbytes, mask)
         if pattern is not None and self.note("write", pattern):
@@ -335,9 +330,7 @@ class Shared:
                 for each in (np.arange(m.blocks)[:, None], pattern.lanes, pattern.last)
             )
         elif members:
-            for *each, only in _single(members[0], mask, addresses, words):
-                self.store(m, *each, only)
-            return
+            raise Apart
         else:
             self.differ()
             blocks, lanes, where = self._accesses(m, addresses, nbytes, mask)
@@ -359,7 +352,7 @@ class Shared:
     ) -> tuple[np.ndarray, np.ndarray]:
         """As of global memory. Threads may use one address at once; who reads it otherwise has to meet them first."""
         pattern = self._pattern(m, addresses, nbytes, active)
-        blocks, lanes, where = self._accesses(m, addresses, nbytes, active)
+        blocks, _, where = self._accesses(m, addresses, nbytes, active)
         if pattern is not None:
             self.note("atomic", pattern)
         else:
