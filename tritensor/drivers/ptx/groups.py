@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,8 @@ _MOST = 64  # members of a group
 
 def _key(i: Instruction) -> Any:
     """What instructions of a group have in common; None of those that are executed alone."""
-    shape = *map(_shape, i.operands), i.guard and i.guard[1]
-    return (i.name, shape, i.parts[0] == "lop3" and i.operands[-1]) if _pure(i) or _moves_data(i) else None
+    constants = [str(each) for each in i.operands if isinstance(each, Immediate)] if i.parts[0] in ("lop3", "cp") else []
+    return (i.name, *map(_shape, i.operands), i.guard and i.guard[1], *constants) if _pure(i) or _accesses(i) else None
 
 
 def _shape(operand: Any) -> Any:
@@ -48,7 +48,7 @@ def _pure(i: Instruction) -> bool:
     return known and all(isinstance(operand, Register | Immediate) for operand in i.operands)
 
 
-def _moves_data(i: Instruction) -> bool:
+def _accesses(i: Instruction) -> bool:
     """True of what accesses memory or exchanges values, whose order stays: neighbours may be one."""
     if i.parts[0] in ("ld", "st"):
         return i.parts[1].split("::")[0] in ("global", "shared")
@@ -79,6 +79,11 @@ def _moves(i: Instruction) -> bool:
     return i.name.startswith("ld.param") or (
         i.parts[0] == "mov" and not any(isinstance(each, Name) for each in i.operands)
     )
+
+
+def _copies(i: Instruction) -> bool:
+    kinds = {each.kind if isinstance(each, Register) else None for each in i.operands}
+    return i.parts[0] == "mov" and i.guard is None and len(kinds) == 1 and None not in kinds
 
 
 def _before(instructions: list[Instruction]) -> list[set[int]]:
@@ -148,31 +153,34 @@ def _schedule(instructions: list[Instruction]) -> list[list[Instruction]]:
     return order
 
 
-def grouped(kernel: Kernel, instructions: list[Instruction]) -> list[tuple[int, Step]]:
-    """The steps of a basic block, those that are alike together."""
+def grouped(kernel: Kernel, instructions: list[Instruction]) -> tuple[list[tuple[int, Step]], set[int]]:
+    """The steps of a basic block, those that are alike together, and registers whose values no step leaves there."""
     holds: dict[int, tuple[int, int]] = {}  # by register, the array that holds it and its place there
     steps: list[tuple[int, Step]] = []
     groups: list[_Group] = []
     direct: Counter[int] = Counter()
-    for members in _schedule(instructions):
+    # waiting for products writes their sums
+    ends = [at + 1 for at, i in enumerate(instructions) if i.name.startswith("wgmma.wait")]
+    parts = [_schedule(instructions[first:last]) for first, last in pairwise([0, *ends, len(instructions)])]
+    for members in chain.from_iterable(parts):
         if len(members) > 2 or (len(members) == 2 and not _pure(members[0])):
             groups.append(_Group(kernel, members, holds, direct))
-            steps.append((groups[-1].where, groups[-1].run))
+            steps.append((members[0].where, groups[-1].run))
             continue
         for i in members:
             steps.append((i.where, build(i, kernel)))
-            there = holds.get((slots_in(i.operands[1:]) or [-1])[0]) if _moves(i) and i.guard is None else None
+            there = holds.get(slots_in(i.operands[1:])[0]) if _copies(i) else None
             for slot in _written(i):
                 holds.pop(slot, None)
-                if there is not None and isinstance(i.operands[1], Register):
+                if there is not None:
                     holds[slot] = there
-    users = _users(kernel)
+    hidden = {slot for slot, count in _users(kernel).items() if count == direct[slot]}
     for group in groups:
         group.wanted = [
-            (one, [(at, slot) for at, slot in enumerate(slots) if group.guard or users[slot] > direct[slot]])
-            for one, slots in group.results
+            (whole, [(at, slot) for at, slot in enumerate(slots) if group.guard or slot not in hidden])
+            for whole, slots in group.results
         ]
-    return steps
+    return steps, hidden
 
 
 class _Group:
@@ -181,14 +189,14 @@ class _Group:
     def __init__(
         self, kernel: Kernel, members: list[Instruction], holds: dict[int, tuple[int, int]], direct: Counter[int]
     ) -> None:
-        self.kernel, self.where, self.pure = kernel, members[0].where, _pure(members[0])
+        self.kernel, self.pure, one = kernel, _pure(members[0]), members[0]
         if self.pure:  # in the order of what they read first: it may be the order of an array that is there
             members = sorted(members, key=lambda i: [holds.get(slot, (-1, 0)) for slot in reads(i)])
         self.members, self.holds, self.direct = members, holds, direct
         self.gathers: list[tuple[int, list[int], int, Any]] = []
         self.results: list[tuple[int, list[int]]] = []
         self.wanted: list[tuple[int, list[tuple[int, int]]]] = []
-        one, self.guard = members[0], None
+        self.guard: tuple[int, bool] | None = None
         if one.guard is not None:
             slots = [i.guard[0] for i in members if i.guard is not None]
             guard = self._of([Register(slot, "pred") for slot in slots])
@@ -198,11 +206,11 @@ class _Group:
         if has:
             operands.insert(0, self._to([i.operands[0] for i in members]))
         self.step = build(Instruction(one.name, one.parts, tuple(operands), None, one.where), kernel)
-        for one, slots in self.results:
+        for whole, slots in self.results:
             for at, slot in enumerate(slots):
                 holds.pop(slot, None)
                 if self.guard is None:
-                    holds[slot] = one, at
+                    holds[slot] = whole, at
 
     def _of(self, parts: Sequence[Any]) -> Any:
         """One operand for those of all members."""
@@ -246,30 +254,30 @@ class _Group:
     def run(self, m: Machine, mask: Mask) -> None:
         """Execute all of them."""
         registers, every = m.registers, mask
-        for one, slots, there, places in self.gathers:
-            if there >= 0:
-                registers[one] = registers[there][places]
-            elif (found := _together([registers[each] for each in slots])) is not None:
-                registers[one] = found
-            else:
+        for whole, slots, there, places in self.gathers:
+            found = registers[there][places] if there >= 0 else _together([registers[each] for each in slots])
+            if found is None:
                 return self._apart(m, mask)
+            registers[whole] = found
         if self.guard is not None:
             mask = m.predicate(*self.guard, mask)
             if mask is not None and not mask.any():
                 return None
-        for one, _ in self.results:
-            registers[one] = None
+        for whole, _ in self.results:
+            registers[whole] = None
         try:
             self.step(m, None if self.pure else mask)
-        except Apart:
+        except (Apart, AttributeError, TypeError):
             return self._apart(m, every)
         except TritensorError:  # whose it is
             self._apart(m, every)
             raise
-        for one, wanted in self.wanted:
-            found = registers[one]
+        for whole, *_ in self.gathers:
+            registers[whole] = None
+        for whole, wanted in self.wanted:
+            found = registers[whole]
             if found.ndim == 2:
-                found = registers[one] = np.broadcast_to(found, (len(self.members), *found.shape))
+                found = registers[whole] = np.broadcast_to(found, (len(self.members), *found.shape))
             for at, slot in wanted:
                 if mask is None:
                     registers[slot] = found[at]
@@ -285,9 +293,12 @@ class _Group:
                     m.registers[slot] = bits
         for i in self.members:
             m.where = i.where
+            for slot in reads(i) if self.pure else ():
+                if m.registers[slot] is None:
+                    m.unwritten(i, slot)
             build(i, self.kernel)(m, mask)
-        for one, slots in self.results:
-            m.registers[one] = _together([m.registers[each] for each in slots])
+        for whole, slots in self.results:
+            m.registers[whole] = _together([m.registers[each] for each in slots])
 
 
 def _regular(places: list[int]) -> Any:

@@ -144,9 +144,8 @@ class _Chunk(Machine):
         for i in block.instructions:
             if i.where == self.where:
                 for slot in reads(i):
-                    if self.registers[slot] is None:
-                        name = self.kernel.names[slot]
-                        self.fail(f"{i.name} reads register {name}, which nothing has written,")
+                    if self.registers[slot] is None and slot not in block.hidden:
+                        self.unwritten(i, slot)
 
 
 def _prepare(kernel: Kernel, at: int, few: bool) -> None:
@@ -155,7 +154,10 @@ def _prepare(kernel: Kernel, at: int, few: bool) -> None:
     last = block.instructions[-1] if block.instructions else None
     ends = last is not None and last.parts[0] in _ENDS and last.name != "bar.warp.sync"
     plain = block.instructions[:-1] if ends else block.instructions
-    steps = grouped(kernel, plain) if few else [(i.where, build(i, kernel)) for i in plain]
+    if few:
+        steps, block.hidden = grouped(kernel, plain)
+    else:
+        steps = [(i.where, build(i, kernel)) for i in plain]
     following = at + 1 if at + 1 < len(kernel.blocks) else -1
     block.end = _ENDS[last.parts[0]](last, kernel, following) if ends and last else _falls(following)
     if ends and last:  # so that errors name the line

@@ -76,6 +76,7 @@ class Block:
     instructions: list[Instruction] = field(default_factory=list)
     #: what executes them, by whether a chunk has few lanes, made when the block is first entered, and what ends it
     steps: dict[bool, list] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)  # registers whose values only steps of this block pass on
     end: object = None
 
 
