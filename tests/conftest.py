@@ -138,6 +138,22 @@ def same_number_of_threads() -> Iterator[None]:
     threads.set_num_threads(NUMBER_OF_THREADS)
 
 
+@pytest.fixture
+def few_threads(same_number_of_threads: None) -> None:
+    """For a test that measures memory: at most four threads, each of which has a block of its own."""
+    threads.set_num_threads(min(4, NUMBER_OF_THREADS))
+
+
+@pytest.fixture
+def no_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine without a driver, whatever this one has."""
+    monkeypatch.setattr(selection, "_asked", True)
+    monkeypatch.setattr(selection, "_real", None)
+    monkeypatch.setattr(selection, "_missing", ["Found no NVIDIA driver on your system.", "no library"])
+    with settings.simulate_cuda(0):
+        yield
+
+
 # What these hold of kernels on a simulated device must hold on a real one: `--devices cuda` runs them there.
 KERNELS = frozenset(
     f"test_{name}"

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys as _sys
 import warnings
 from typing import Any
 
 from . import autograd
-from .drivers import selection as _selection
 from .ground import index as _index
+from .ground.imports import after as _after
 from .ground.public import PACKAGE as _PACKAGE
 from .operators import function as _function  # noqa: F401 - puts Function into `autograd`
 from .operators import gradcheck as _gradcheck  # noqa: F401 - puts itself into `autograd`
@@ -89,15 +88,6 @@ __all__ += ["settings", "signal", "sparse", "special", "testing", "utils", "vers
 __all__ = sorted([*__all__, *_PACKAGE.listed()])
 
 
-def _take_plain_kernels() -> None:
-    """Let kernels of `@triton.jit` take our tensors; where Triton is not imported, there are none."""
-    if "triton.runtime.jit" in _sys.modules:
-        importlib.import_module(".cuda.user_kernel", __name__).take_plain_kernels()
-
-
-_selection.started.append(_take_plain_kernels)
-
-
 def __getattr__(name: str) -> Any:
     """Import a module of `_LATER`, or the one that a name comes from, on first access."""
     if name in _LATER:
@@ -109,3 +99,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+# Plain `@triton.jit` kernels take our tensors from the moment that both packages are imported.
+_after("triton", lambda: importlib.import_module(".cuda.plain_kernels", __name__).open_runtime())

@@ -9,20 +9,28 @@
 `sim:2` simulates two CUDA devices for each test, of which `device` is the first. `ptx` simulates one that runs kernels
 as they are compiled for a card of compute capability 9.0; `ptx:8.0` for another. `cuda` is skipped if there is none.
 The default of the option is the ini value `tritensor_devices`, or else `cpu`. Installed with the package.
+
+    def test_double(check_kernel):
+        check_kernel(double, (4,), (torch.empty(100, device="meta"), x, 100), lambda out, x, n: 2 * x, BLOCK=32)
 """
 
 from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from . import settings
 from .drivers import active, doctor, simulate
 from .types.devices import device as Device
+
+if TYPE_CHECKING:
+    from .cuda.kernel_check import KernelReport
+
+_NEEDS = 'simulated devices run kernels with Triton: pip install "tritensor[triton]"'
 
 
 def parse_devices(text: str) -> list[str]:
@@ -68,6 +76,16 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"tritensor devices: {', '.join(parse_devices(text))}"
 
 
+@pytest.fixture
+def check_kernel() -> Callable[..., KernelReport]:
+    """`tritensor.testing.check_kernel`; a test that takes it is skipped where there is no Triton."""
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip(_NEEDS)
+    from .testing import check_kernel
+
+    return check_kernel
+
+
 def _fixtures(asked: list[str]) -> object:
     """A plugin with the `device` fixture. It is a fixture with parameters, not a hook that adds them, so that a
     project's own fixture or parameter of that name overrides it."""
@@ -87,7 +105,7 @@ def _provide(name: str) -> Iterator[Device]:
         yield Device("cpu")
     elif kind in ("sim", "ptx"):
         if importlib.util.find_spec("triton") is None:
-            pytest.skip('simulated devices run kernels with Triton: pip install "tritensor[triton]"')
+            pytest.skip(_NEEDS)
         options: dict[str, Any] = {"devices": int(number)} if kind == "sim" else {"compiled": True}
         if kind == "ptx":
             major, minor = map(int, number.split("."))

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 __all__ = ["Setting", "block", "cache_dir", "check", "debug", "grid_order", "sanitize", "simulate_compiled"]
-__all__ += ["simulate_cuda", "simulate_late"]
+__all__ += ["simulate_cuda", "simulate_late", "simulate_races"]
 
 T = TypeVar("T")
 
@@ -85,6 +85,7 @@ class Setting(Generic[T]):
 simulate_cuda = Setting("TRITENSOR_SIMULATE_CUDA", _count, 0, "how many CUDA devices to simulate")
 simulate_compiled = Setting("TRITENSOR_SIMULATE_COMPILED", _flag, False, "simulated devices run compiled code")
 simulate_late = Setting("TRITENSOR_SIMULATE_LATE", _flag, False, "simulated streams run only when waited for")
+simulate_races = Setting("TRITENSOR_SIMULATE_RACES", _flag, False, "simulated kernels are checked for races")
 check = Setting("TRITENSOR_CHECK", _flag, False, "compare every kernel launch with its reference")
 debug = Setting("TRITENSOR_DEBUG", _count, 0, "1: record where tensors are made; 2: print a line per launch")
 sanitize = Setting("TRITENSOR_SANITIZE", _flag, True, "check every address that a simulated kernel touches")

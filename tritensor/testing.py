@@ -1,4 +1,4 @@
-"""Tools for tests: checked mode, and comparing tensors with tolerances by dtype."""
+"""Tools for tests: checked mode, checking a kernel, and comparing tensors with tolerances by dtype."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from . import settings
+from .cuda.kernel_check import KernelReport, check_kernel
 from .tensors import Tensor
 from .types import dtypes
 
-__all__ = ["assert_close", "checked"]
+__all__ = ["KernelReport", "assert_close", "check_kernel", "checked"]
 
 # PyTorch's defaults for assert_close: (relative, absolute)
 _DEFAULTS = {

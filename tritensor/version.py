@@ -1,10 +1,14 @@
-"""The version of tritensor, and of the CUDA that it runs on (`tritensor.version.cuda`, None without cuda-bindings)."""
+"""The version of tritensor, and of the CUDA that it runs on (`tritensor.version.cuda`, None without cuda-bindings).
+
+`hip` and `xpu` are None, as they are in a PyTorch that was built for CUDA.
+"""
 
 from __future__ import annotations
 
 __all__ = ["__version__"]
 
 __version__ = "0.1.0"
+hip = xpu = None
 
 
 def __getattr__(name: str) -> str | None:

@@ -80,6 +80,7 @@ def interrupted(work: Callable[[], None], functions: set[str], instant: int) -> 
         if frame.f_code.co_name not in functions or not frame.f_code.co_filename.endswith("leaves.py"):
             return None
         frame.f_trace_opcodes = True
+        sys.settrace(trace)  # or Python 3.12 tells of no instruction in the function's first call
         return each
 
     before = sys.gettrace()

@@ -90,6 +90,7 @@ def test_pin_memory(simulated):
     assert batch[0].is_pinned()
 
 
+@pytest.mark.usefixtures("no_device")
 def test_pin_memory_without_a_device_does_nothing():
     (batch,) = DataLoader(TensorDataset(torch.ones(2)), batch_size=2, pin_memory=True, device="cpu")
     assert not batch[0].is_pinned()

@@ -20,16 +20,6 @@ F32 = np.dtype(np.float32)
 
 
 @pytest.fixture
-def no_device(monkeypatch):
-    """A machine without a driver, whatever this one has."""
-    monkeypatch.setattr(selection, "_asked", True)
-    monkeypatch.setattr(selection, "_real", None)
-    monkeypatch.setattr(selection, "_missing", ["Found no NVIDIA driver on your system.", "no library"])
-    with options.simulate_cuda(0):
-        yield
-
-
-@pytest.fixture
 def two():
     with cuda.simulate(devices=2, memory="1GiB") as driver:
         yield driver

@@ -21,7 +21,7 @@ def trained(lib: Any, steps: int = 1) -> tuple[Any, Any]:
     optimizer = lib.optim.Adam([{"params": list(first), "lr": 0.1}, {"params": list(second)}])
     model = lib.nn.DataParallel(inner)
     for _ in range(steps):
-        inner(lib.ones(4, 3)).sum().backward()
+        inner(lib.ones(4, 3, device=inner[0].weight.device)).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
     return model, optimizer
@@ -32,7 +32,7 @@ def flat(value: Any, name: str = "") -> dict[str, Any]:
         return {k: v for key, each in value.items() for k, v in flat(each, f"{name}/{key}").items()}
     if isinstance(value, list):
         return {k: v for i, each in enumerate(value) for k, v in flat(each, f"{name}/{i}").items()}
-    return {name: np.asarray(value.detach()).tolist() if hasattr(value, "detach") else value}
+    return {name: value.detach().cpu().tolist() if hasattr(value, "detach") else value}
 
 
 def test_a_model_and_its_optimizer() -> None:

@@ -13,7 +13,6 @@ import pytest
 
 import tritensor as torch
 from tritensor import cuda, drivers, settings
-from tritensor.drivers import selection
 from tritensor.errors import DeviceError, ExchangeError
 
 from ..devices import libcuda_stub
@@ -81,22 +80,20 @@ def test_simulated_memory_is_copied_to_the_cpu() -> None:
             torch.ones(2).__dlpack__(dl_device=(2, 0))
 
 
-def test_memory_of_a_device_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"_asked": True, "_real": None, "_missing": ["Found no NVIDIA driver on your system."]}.items():
-        monkeypatch.setattr(selection, name, value)
+@pytest.mark.usefixtures("no_device")
+def test_memory_of_a_device_without_a_driver() -> None:
     producer = Producer(8, (1,), device=(2, 0))
     array = SimpleNamespace(
         __cuda_array_interface__={"version": 3, "shape": (1,), "typestr": "<f4", "data": (8, False)}
     )
-    with settings.simulate_cuda(0):
-        for call in (
-            lambda: torch.from_dlpack(producer),
-            lambda: torch.from_dlpack(producer.capsule()),
-            lambda: torch.as_tensor(array),
-            lambda: torch.ones(1).__dlpack__(dl_device=(2, 0)),
-        ):
-            with pytest.raises(DeviceError, match="Found no NVIDIA driver on your system"):
-                call()
+    for call in (
+        lambda: torch.from_dlpack(producer),
+        lambda: torch.from_dlpack(producer.capsule()),
+        lambda: torch.as_tensor(array),
+        lambda: torch.ones(1).__dlpack__(dl_device=(2, 0)),
+    ):
+        with pytest.raises(DeviceError, match="Found no NVIDIA driver on your system"):
+            call()
     alive.clear()
 
 

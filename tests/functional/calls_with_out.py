@@ -53,6 +53,7 @@ CALLS: dict[str, str] = {
     "addmm": "x, x, y",
     "lerp": "x, y, 0.5",
     "bmm": "x[None], y[None]",
+    **dict.fromkeys(("dsmm", "spmm"), "x, y"),
     "addmv": "v, x, v",
     "addr": "x, v, v",
     "addbmm": "x, x[None], y[None]",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor import nn, settings
+from tritensor import nn
 from tritensor.errors import TritensorError
 
 from ..needs import needs_triton
@@ -329,16 +329,14 @@ def test_refused_with_facts_and_nothing_changed(name, act, error, words, facts) 
         assert before and case.state() == before
 
 
+@pytest.mark.usefixtures("no_device")
 def test_cuda_where_there_is_none() -> None:
-    with settings.simulate_cuda(0):
-        if torch.cuda.is_available():
-            pytest.skip("there is a GPU")
-        x = torch.ones(2)
-        for act in (lambda: x.cuda(), lambda: x.to("cuda:1"), lambda: torch.zeros(1, device="cuda")):
-            with pytest.raises(RuntimeError) as caught:
-                act()
-            assert isinstance(caught.value, TritensorError)
-            text = str(caught.value)
-            assert text.startswith("Found no NVIDIA driver on your system."), text
-            assert "TRITENSOR_SIMULATE_CUDA=1" in text
-        assert x.tolist() == [1, 1]
+    x = torch.ones(2)
+    for act in (lambda: x.cuda(), lambda: x.to("cuda:1"), lambda: torch.zeros(1, device="cuda")):
+        with pytest.raises(RuntimeError) as caught:
+            act()
+        assert isinstance(caught.value, TritensorError)
+        text = str(caught.value)
+        assert text.startswith("Found no NVIDIA driver on your system."), text
+        assert "TRITENSOR_SIMULATE_CUDA=1" in text
+    assert x.tolist() == [1, 1]

@@ -332,6 +332,7 @@ def test_arguments_of_wrong_types_are_refused() -> None:
         family.convolution(x2, w2[:, :2], stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, size=(3, 3))
 
 
+@pytest.mark.usefixtures("few_threads")
 @pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
 @pytest.mark.parametrize(
     ("shape", "taps", "groups"),

@@ -179,12 +179,13 @@ def test_masks_of_blocks():
     whole = flex.BlockMask.from_kv_blocks(mask.kv_num_blocks, mask.kv_indices, BLOCK_SIZE=4, compute_q_blocks=False)
     assert whole.shape == (1, 2, 12, 16) and whole.q_indices is None and whole.full_kv_indices is None
     together = flex.create_block_mask(
-        noted := flex.or_masks(flex.noop_mask), 1, 1, 8, 8, BLOCK_SIZE=4, separate_full_blocks=False
+        noted := flex.or_masks(flex.noop_mask), 1, 1, 8, 8, "cpu", BLOCK_SIZE=4, separate_full_blocks=False
     )
     assert together.kv_num_blocks.tolist() == [[[2, 2]]] and together.mask_mod is noted
-    scored = flex.create_mask(lambda score, b, h, q, k: tritensor.where(q > k, score, -math.inf), None, None, 3, 3)
+    below = functools.partial(flex.create_mask, Q_LEN=3, KV_LEN=3, device="cpu")
+    scored = below(lambda score, b, h, q, k: tritensor.where(q > k, score, -math.inf), None, None)
     assert scored.equal(tritensor.ones(1, 1, 3, 3, dtype=bool).tril(-1))
-    both = flex.create_mask(flex.and_masks(lambda b, h, q, k: q > k, lambda b, h, q, k: k > 0), 2, None, 3, 3)
+    both = below(flex.and_masks(lambda b, h, q, k: q > k, lambda b, h, q, k: k > 0), 2, None)
     assert both.shape == (2, 1, 3, 3) and both[1, 0].nonzero().tolist() == [[2, 1]]
 
 
@@ -268,7 +269,7 @@ def test_bad_arguments(changed, options, error, words):
     options = dict(options)
     if "mask" in options:
         size, own = options.pop("mask"), options.pop("own", (None, None))
-        mask = flex.create_block_mask(lambda b, h, q, k: q >= k, *own, 37, size, BLOCK_SIZE=16)
+        mask = flex.create_block_mask(lambda b, h, q, k: q >= k, *own, 37, size, "cpu", BLOCK_SIZE=16)
         options["block_mask"] = mask[options.pop("index")] if "index" in options else mask
     with pytest.raises(error) as info:
         flex.flex_attention(*given, **options)
@@ -334,7 +335,7 @@ def test_sizes_of_zero_and_halves():
         assert flex.flex_attention(x, x, x, block_mask=mask).shape == shape
     q, k, v, _ = operands(tritensor, dtype=np.float16)
     score_mod = functions(tritensor, *tables(tritensor))["relative"][0]
-    mask = flex.create_block_mask(lambda b, h, q, k: q >= b, 2, None, ROWS, KEYS)
+    mask = flex.create_block_mask(lambda b, h, q, k: q >= b, 2, None, ROWS, KEYS, "cpu")
     for each in (k, v):  # one batch for all, and another dtype
         each[1] = each[0]
     out = flex.flex_attention(q, k[:1], v[:1].float(), score_mod, mask, scale=0.1)

@@ -33,11 +33,10 @@ ROOMS = (
 # listed after the highest room that it imports from, and the rooms after that one may import it.
 DOORS = {
     "": "errors settings version compiler jit multiprocessing onnx",
-    "drivers": "pytest_plugin",
-    "tensors": "return_types testing",
+    "tensors": "return_types",
     "functional": "amp backends cpu fft library masked overrides quasirandom random signal sparse special",
     "linalg": "array_api",
-    "cuda": "accelerator profiler scripts",
+    "cuda": "accelerator profiler pytest_plugin scripts testing",
     "nn": "distributions",
     "optim": "sklearn",
     "serialization": "hub",

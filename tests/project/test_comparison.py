@@ -137,6 +137,7 @@ WITHIN_BLOCKS = {
 
 
 @pytest.mark.sampled(3)
+@pytest.mark.usefixtures("few_threads")
 @pytest.mark.parametrize(
     ("dtype", "name"), [(dtype, name) for dtype, names in WITHIN_BLOCKS.items() for name in names.split()]
 )

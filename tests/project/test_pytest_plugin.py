@@ -92,6 +92,33 @@ def test_simulation_without_triton_is_skipped_with_the_reason(pytester, run, mon
         next(pytest_plugin._provide("sim:1"))
 
 
+KERNEL = """
+    import pytest, triton, triton.language as tl, tritensor as torch
+
+    @triton.jit
+    def double(out_ptr, x_ptr, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+    @pytest.mark.parametrize("programs", [2, 1])
+    def test_double(check_kernel, programs):
+        x, out = torch.arange(20.0), torch.empty(20, device="meta")
+        check_kernel(double, (programs,), (out, x, 20), 2 * x, capabilities=[None], BLOCK=16)
+"""
+
+
+def test_a_kernel_is_checked_by_a_fixture(pytester, run, monkeypatch):
+    with monkeypatch.context() as absent:
+        absent.setattr(pytest_plugin.importlib.util, "find_spec", lambda name: None)
+        pytester.makepyfile("def test_kernel(check_kernel): assert 0")
+        run().assert_outcomes(skipped=1)
+    if HAS_TRITON:
+        pytester.makepyfile(KERNEL)
+        result = run()
+        result.assert_outcomes(passed=1, failed=1)
+        result.stdout.fnmatch_lines(["*nothing wrote element ?16? of out_ptr, of 20*"])
+
+
 def test_a_project_s_own_device_wins(pytester, run):
     pytester.makepyfile("""
         import pytest

@@ -170,6 +170,22 @@ def test_casts_to_bfloat16_round_to_nearest_even():
 
 
 @device_function
+def negated(x):
+    return -x * 3
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [BFLOAT16, *map(np.dtype, ("f2", "f4", "f8", "i2"))], ids=str)
+def test_a_negated_zero_has_the_other_sign(dtype, compiled):
+    """In Triton 3.6, too, where -x is 0 - x."""
+    x = np.array([0.0, -0.0, 3.5, -1.25], dtype)
+    with drivers.simulate(devices=1, compiled=compiled):
+        found = applied(negated, x)
+    assert found.tobytes() == (-x * np.array(3, dtype)).tobytes()
+
+
+@device_function
 def truncated(x):
     return x.to(tl.bfloat16, fp_downcast_rounding="rtz").to(tl.float32)
 

@@ -26,8 +26,6 @@ if not HAS_TRITON:
 import triton
 import triton.language as tl
 
-from .interpreted_device import interpreted_device
-
 
 @triton.jit
 def _scaled(x, factor):
@@ -54,21 +52,17 @@ def overrun(out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.arange(0, BLOCK), 1.0)
 
 
-@pytest.fixture(params=["simulated", "interpreted"])
-def two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param == "simulated":
-        with cuda.simulate(devices=2):
-            yield request.param
-    else:
-        with interpreted_device(2):
-            yield request.param
+@pytest.fixture(params=[False, True], ids=["interpreted", "compiled"])
+def two(request: pytest.FixtureRequest) -> Iterator[bool]:
+    with cuda.simulate(devices=2, compiled=request.param):
+        yield request.param
 
 
 def grid(meta: dict[str, Any]) -> tuple[int]:
     return (triton.cdiv(meta["n"], meta["BLOCK"]),)
 
 
-def test_our_tensors_are_its_arguments(two: str) -> None:
+def test_our_tensors_are_its_arguments(two: bool) -> None:
     x = torch.arange(60.0, device="cuda:1")
     for dtype, BLOCK in ((torch.float32, 16), (torch.float16, 32), (torch.float64, 64)):
         source, out = x.to(dtype), torch.zeros(60, dtype=dtype, device="cuda:1")
@@ -108,7 +102,7 @@ class Scaled(Function):
         return Scaled.apply(grad.contiguous(), ctx.factor), None
 
 
-def test_a_function_around_it_has_gradients(two: str) -> None:
+def test_a_function_around_it_has_gradients(two: bool) -> None:
     x = torch.arange(20.0, device="cuda").requires_grad_()
     (Scaled.apply(x, 3.0) * torch.arange(20.0, device="cuda")).sum().backward()
     assert x.grad.tolist() == [3.0 * i for i in range(20)]
@@ -170,7 +164,7 @@ class Five(IntEnum):
     FIVE = 5
 
 
-def test_numbers_are_those_that_triton_takes(two: str) -> None:
+def test_numbers_are_those_that_triton_takes(two: bool) -> None:
     """Python's and their subclasses, so `numpy.float64`; of NumPy's scalars no others."""
     out = torch.zeros(4, 5, device="cuda")
     for value, expected in ((np.float64(1.5), 6.5), (Five.FIVE, 10.0), (-3, 2.0), (0.5, 5.5)):
@@ -183,16 +177,16 @@ def test_numbers_are_those_that_triton_takes(two: str) -> None:
         )
         with pytest.raises(TypeError, match=message):
             fill_with[1](out, value, (4, 5), BLOCK=16)
-    for value, kind in ([1, 4], "list"), (out, "Tensor"), ({}, "dict"), (torch.float32, "dtype"):
+    for value, kind in ([1, 4], "list"), ({}, "dict"), (torch.float32, "dtype"):
         with pytest.raises(TypeError, match=rf"argument sizes\[1\] is a [\w.]*{kind}"):
             fill_with[1](out, 1.0, (4, value), BLOCK=16)
 
 
-def test_our_own_launches_take_plain_numbers_only(two: str) -> None:
+def test_our_own_launches_take_plain_numbers_only(two: bool) -> None:
     array = torch.zeros(4, device="cuda")._data
     for value in (np.float64(1), np.int32(1), Five.FIVE):
         with pytest.raises(TypeError, match=r"^filling: a kernel takes int.*\n  argument value is a "):
-            launch(fill_with._kernel, (1,), (array, value, (4, 5)), {"BLOCK": 16}, array.device, name="filling")
+            launch(fill_with.kernel, (1,), (array, value, (4, 5)), {"BLOCK": 16}, array.device, name="filling")
 
 
 def test_devices_are_not_mixed_and_lambdas_are_no_kernels() -> None:

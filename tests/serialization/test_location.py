@@ -131,6 +131,7 @@ def test_a_device_without_room_is_an_error_and_leaves_nothing_behind():
         assert driver.spans(0) == []
 
 
+@pytest.mark.usefixtures("no_device")
 def test_a_cuda_checkpoint_without_cuda_says_what_pytorch_says():
     with drivers.simulate(devices=2):
         file = saved({"weight": on("cuda:1")})
@@ -222,6 +223,7 @@ def test_safetensors_go_where_they_are_sent(tmp_path, source, target):
     assert str(load(path)["weight"].device) == "cpu"
 
 
+@pytest.mark.usefixtures("no_device")
 def test_safetensors_are_not_sent_where_there_is_nothing(tmp_path):
     save({"weight": on("cpu")}, tmp_path / "model.safetensors")
     for place in ("cuda", {"cpu": "cuda:0"}, lambda storage, location: storage.cuda()):

@@ -6,19 +6,21 @@ compiled, cached on disk and launched in the current stream by the code that doe
 
 from __future__ import annotations
 
-import functools
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, DeviceMismatchError
 from ..memory.array import DeviceArray
 from ..runtime.launch import Float64, Int64, kernel, launch
+from ..runtime.needs_triton import needs_triton
+from ..runtime.source import Address, Descriptor
 from ..tensors import Tensor
-from ..types import devices
+from ..types import devices, dtypes
 
-__all__ = ["jit"]
+__all__ = ["UserKernel", "device_of", "forget", "jit", "plain", "sizes_of", "tensors_of"]
 
+#: Triton's types of float8
+_FLOAT8 = {"float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
 
 
@@ -26,10 +28,11 @@ class UserKernel:
     """A kernel that is launched like Triton's, `kernel[grid](x, y, n, BLOCK=1024)`. Made by `jit`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._kernel = kernel(function)
-        self.__name__ = self._kernel.__name__
-        self.__doc__ = self._kernel.__doc__
-        self.__wrapped__ = self._kernel.function
+        self.kernel = kernel(function)
+        self.kernel.elements = _FLOAT8
+        self.__name__ = self.kernel.__name__
+        self.__doc__ = self.kernel.__doc__
+        self.__wrapped__ = self.kernel.function
 
     def __repr__(self) -> str:
         return f"<UserKernel {self.__name__}>"
@@ -42,41 +45,24 @@ class UserKernel:
             remedy=f"call {self.__name__}[grid](...), with one to three sizes",
         )
 
-    def __getitem__(self, grid: Grid) -> Callable[..., None]:
+    def __getitem__(self, grid: Grid) -> Callable[..., Any]:
         """The launch over a grid: one to three sizes, or a function of the arguments by name that returns them."""
+        module = needs_triton(".cuda.plain_kernels", self.__name__)
+        return lambda *args, **kwargs: module.launch(self, args, kwargs, grid)
 
-        def launched(*args: Any, num_warps: int = 4, num_stages: int = 3, **kwargs: Any) -> None:
-            self._launch(grid, args, kwargs, num_warps, num_stages)
+    def interpret(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Launch on a device that interprets kernels."""
+        bound = self.bound(args, kwargs)
+        sizes = sizes_of(self.__name__, grid(dict(bound)) if callable(grid) else grid)
+        where = devices.cuda(devices.current_index())
+        constants = {name: value for name, value in bound.items() if name in self.kernel.constants}
+        arguments = tuple(plain(bound[name]) for name in self.kernel.arguments)
+        launch(self.kernel, sizes, arguments, constants, where, name=self.__name__)
 
-        return launched
-
-    def _launch(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any], warps: int, stages: int) -> None:
-        bound = self._bound(args, kwargs)
-        sizes = grid(dict(bound)) if callable(grid) else grid
-        sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
-        if not 1 <= len(sizes) <= 3 or any(not isinstance(size, int) or size < 0 for size in sizes):
-            raise ArgumentError(f"{self.__name__}: a grid is one to three sizes that are not negative, got {sizes!r}")
-        arrays = {name: self._array(name, value) for name, value in bound.items() if isinstance(value, Tensor)}
-        places = {array.device for array in arrays.values()}
-        if len(places) > 1:
-            raise DeviceMismatchError(
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                f"{' and '.join(sorted(map(str, places)))}! (in {self.__name__})",
-                *(f"{name}: shape {tuple(array.shape)}, on {array.device}" for name, array in arrays.items()),
-                remedy="move them to one device with .to(device)",
-            )
-        where = places.pop() if places else devices.cuda(devices.current_index())
-        constants = {name: value for name, value in bound.items() if name in self._kernel.constants}
-        arguments = tuple(arrays.get(name, _plain(bound[name])) for name in self._kernel.arguments)
-        launch(self._kernel, sizes, arguments, constants, where, warps=warps, stages=stages, name=self.__name__)
-        for value in bound.values():
-            if isinstance(value, Tensor):
-                value._forget()  # the kernel may have written to any of them
-
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, in the kernel's order."""
-        names = self._kernel.parameters
-        bound = {**self._kernel.defaults, **dict(zip(names, args))}
+        names = self.kernel.parameters
+        bound = {**self.kernel.defaults, **dict(zip(names, args))}
         twice = [name for name in names[: len(args)] if name in kwargs]
         unknown = [name for name in kwargs if name not in names]
         if len(args) > len(names) or twice or unknown:
@@ -93,20 +79,70 @@ class UserKernel:
             )
         return {name: bound[name] for name in names}
 
-    def _array(self, name: str, value: Tensor) -> DeviceArray:
-        if not isinstance(value._data, DeviceArray):
+
+def sizes_of(name: str, grid: Any) -> tuple[int, ...]:
+    """A grid's sizes, checked."""
+    sizes = (grid,) if isinstance(grid, int) else tuple(grid)
+    if not 1 <= len(sizes) <= 3 or any(not isinstance(size, int) or size < 0 for size in sizes):
+        raise ArgumentError(f"{name}: a grid is one to three sizes that are not negative, got {sizes!r}")
+    return sizes
+
+
+def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among a launch's arguments, in tuples and behind descriptors too."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, tuple):
+            yield from tensors_of(value)
+        elif type(value).__name__ == "TensorDescriptor":
+            yield from tensors_of((value.base,))
+
+
+def device_of(name: str, arguments: Mapping[str, Any]) -> int | None:
+    """The number of the device that a launch's tensors are on; None if there are none.
+
+    Raises:
+        ArgumentError: a tensor is on the CPU. DeviceMismatchError: they are on several devices.
+    """
+    found = {label: [*tensors_of((value,))] for label, value in arguments.items()}
+    for label, each in found.items():
+        if any(not isinstance(tensor._data, DeviceArray) for tensor in each):
             raise ArgumentError(
-                f"Pointer argument ({name}) cannot be accessed from Triton (cpu tensor?)",
-                f"in {self.__name__}",
-                remedy=f"move {name} with .to('cuda')",
+                f"Pointer argument ({label}) cannot be accessed from Triton (cpu tensor?)",
+                f"in {name}",
+                remedy=f"move {label} with .to('cuda')",
             )
-        return value._data
+    places = {tensor.device for each in found.values() for tensor in each}
+    if len(places) > 1:
+        raise DeviceMismatchError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{' and '.join(sorted(map(str, places)))}! (in {name})",
+            *(f"{label}: shape {tuple(x.shape)}, on {x.device}" for label, each in found.items() for x in each),
+            remedy="move them to one device with .to(device)",
+        )
+    return places.pop().index if places else None
 
 
-def _plain(value: object) -> Any:
-    """A number or tuple of a subclass (`numpy.float64`, `Size`) as Triton takes it: as what it is a subclass of."""
+def forget(values: Iterable[Any]) -> None:
+    """Drop what is known of tensors' elements: a kernel may have written to any of them."""
+    for tensor in tensors_of(values):
+        tensor._forget()
+
+
+def plain(value: Any) -> Any:
+    """An argument as `launch` takes it; a number or tuple of a subclass (`Size`) as what it is a subclass of."""
     if isinstance(value, tuple):
-        return tuple(map(_plain, value))
+        return tuple(map(plain, value))
+    if isinstance(value, Tensor):
+        return value._data
+    if type(value).__name__ == "TensorDescriptor":
+        sizes, steps, block = (tuple(map(int, each)) for each in (value.shape, value.strides, value.block_shape))
+        return Descriptor((value.base._data, sizes, steps, block, value.padding))
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        found = Address(value.data_ptr())
+        found.dtype = dtypes.of_argument(value.dtype) or value.dtype
+        return found
     for kind in (float, int):
         if isinstance(value, kind) and type(value) not in (bool, Int64, Float64):
             return kind(value)
@@ -131,25 +167,3 @@ def jit(fn: Callable[..., Any]) -> UserKernel:
         KernelError: not a function that was written with `def`.
     """
     return UserKernel(fn)
-
-
-def take_plain_kernels() -> None:
-    """Let `kernel[grid](...)` of a `@triton.jit` kernel launch by this package when one of its arguments is a Tensor.
-
-    Triton's own launcher asks torch for the device and the stream. Kernels that take no tensor of ours are left to it.
-    """
-    jit_function: Any = importlib.import_module("triton.runtime.jit").JITFunction
-    theirs = jit_function.run
-    if hasattr(theirs, "__wrapped__"):
-        return
-
-    @functools.wraps(theirs)
-    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        if warmup or not any(isinstance(value, Tensor) for value in (*args, *kwargs.values())):
-            return theirs(self, *args, grid=grid, warmup=warmup, **kwargs)
-        ours = self.__dict__.get("_tritensor")
-        if ours is None:
-            ours = self._tritensor = UserKernel(self)
-        return ours[grid](*args, **kwargs)
-
-    jit_function.run = run

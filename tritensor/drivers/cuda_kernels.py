@@ -45,10 +45,16 @@ class CudaKernels(CompilingDriver):
             raise _refusal(label, error, f"it needs {compiled.shared} bytes of shared memory") from error
         # the number of warps of the compiled kernel, which warp specialisation makes larger than the one requested
         block = compiled.num_warps * _WARP, 1, 1
+        more: dict[str, Any] = {"cooperative_launch": True} if compiled.cooperative else {}
+        ctas = compiled.ctas
+        if ctas > 1:
+            more["cluster"] = ctas, 1, 1
         return Loaded(
             kernel,
             core.launch,
-            lambda grid: core.LaunchConfig(grid=grid, block=block, shmem_size=compiled.shared),
+            lambda grid: core.LaunchConfig(
+                grid=(grid[0] * ctas, *grid[1:]), block=block, shmem_size=compiled.shared, **more
+            ),
             # a kernel runs in the current context, so with several devices its own must be made current first
             core.Device(index).set_current if self.device_count() > 1 else None,
             (compiled.global_scratch_size, compiled.profile_scratch_size),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from ..errors import DeviceError
@@ -14,6 +14,9 @@ from .capture import Capture, Pool
 from .current import Seeds, seeds
 from .protocol import AbstractDriver
 from .streams import Stream
+
+if TYPE_CHECKING:
+    from .shadow import Shadow
 
 # After one of these errors the device can no longer be used by this process.
 FATAL = (
@@ -36,6 +39,7 @@ class Driver(AbstractDriver):
     """
 
     def __init__(self, lock: Any = None) -> None:
+        self.shadow: Shadow | None = None  # of a simulator: what is known of each byte of its memory
         self._lock = lock or threading.RLock()
         self.pinned: PinnedPool = PinnedPool(self, lock=lock)
         self.threads = _PerThread()

@@ -25,6 +25,9 @@ class Compiled(NamedTuple):
     profile_scratch_size: int
     #: the text that the binary was assembled from, which a simulated device can run; "" where there is none
     ptx: str = ""
+    #: blocks of a cluster, and whether all blocks of a grid have to run at once
+    ctas: int = 1
+    cooperative: bool = False
 
 
 class Loaded(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -22,8 +22,6 @@ __all__ = ["active", "count", "doctor", "require", "simulate", "use"]
 _by_setting: dict[tuple[int, bool], Driver] = {}
 _lock = lock()
 _used = used.get
-#: called when devices of one kind or another are first used, and by each simulation
-started: list[Callable[[], object]] = []
 _asked = False
 _real: Driver | None = None
 _missing: list[str] = []
@@ -81,13 +79,7 @@ def _simulator(count: int) -> Driver | None:
     with _lock:
         if key not in _by_setting:
             _by_setting[key] = _kind(key[1])(count)
-            _start()
         return _by_setting[key]
-
-
-def _start() -> None:
-    for each in started:
-        each()
 
 
 def _kind(compiled: bool) -> type[Simulator]:
@@ -107,7 +99,6 @@ def _find() -> Driver | None:
             from . import cuda
 
             _real, reasons = cuda.find()
-            _start()
             _missing[:] = reasons
             _asked = True
     return _real
@@ -141,6 +132,7 @@ def simulate(
     capability: tuple[int, int] = (9, 0),
     name: str | None = None,
     compiled: bool | None = None,
+    races: bool | None = None,
 ) -> Iterator[Simulator]:
     """Simulate CUDA devices for a block of code: the same kernels, the same rules, in host memory.
 
@@ -162,6 +154,9 @@ def simulate(
             written: approximate division, vectorised loads and tensor cores as on the card. What a card leaves
             undefined is an error that names the line: a race in shared memory, a barrier that not all threads reach, a
             misaligned address. The default is the setting `TRITENSOR_SIMULATE_COMPILED`.
+        races: find what depends on the order of a kernel's programs, and reads of memory that nothing has written:
+            both are errors that name the line. Of compiled kernels also Hopper's fences and waits that are missing.
+            Launches take two to ten times as long. The default is the setting `TRITENSOR_SIMULATE_RACES`.
 
     Raises:
         ArgumentError, ValueError: an invalid number of devices or memory size.
@@ -185,8 +180,7 @@ def simulate(
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
     kind = _kind(settings.simulate_compiled.value if compiled is None else compiled)
-    simulation = kind(devices, parse_memory(memory), capability, name)
-    _start()
+    simulation = kind(devices, parse_memory(memory), capability, name, races)
     try:
         with use(simulation):
             yield simulation

@@ -29,6 +29,7 @@ from .allocator import PinnedBlock
 from .current import use
 from .driver import Driver
 from .protocol import DeviceProperties, OutOfRoom
+from .shadow import Shadow
 
 if TYPE_CHECKING:
     from .loading import LaunchRequest
@@ -144,7 +145,15 @@ def _unowned(host: np.ndarray) -> np.ndarray:
 
 
 class Simulator(Driver):
-    """The driver of simulated devices."""
+    """The driver of simulated devices.
+
+    Attributes:
+        seed: of the errors of instructions that a card executes approximately.
+        recorder: what runs compiled kernels in the device's place to count their work (`profiling.profile`), or None.
+    """
+
+    seed = 0
+    recorder: Any = None
 
     is_simulated = True
     kind = "simulated in host memory"
@@ -153,9 +162,15 @@ class Simulator(Driver):
     checks_by_default = True
 
     def __init__(
-        self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None
+        self,
+        count: int,
+        memory: int = 16 << 30,
+        capability: tuple[int, int] = (9, 0),
+        name: str | None = None,
+        races: bool | None = None,
     ) -> None:
         super().__init__(_lock)
+        self.shadow = Shadow() if (settings.simulate_races.value if races is None else races) else None
         if name is None:
             name = "Simulated CUDA device"
         elif "simulated" not in name.lower():
@@ -208,6 +223,8 @@ class Simulator(Driver):
             self._used[index] += nbytes
             self._blocks[address] = index, memory
             insort(self._bases, address)
+            if self.shadow is not None:
+                self.shadow.allocated(address, nbytes)
             return address
 
     def free(self, index: int, address: int, nbytes: int, queue: Queue) -> None:
@@ -218,6 +235,8 @@ class Simulator(Driver):
         if self._blocks.pop(address, None) is not None:
             self._bases.remove(address)
             self._used[index] -= nbytes
+            if self.shadow is not None:
+                self.shadow.freed(address)
 
     def trim(self, index: int) -> None:
         self.synchronize(index)
@@ -251,6 +270,8 @@ class Simulator(Driver):
     def fill(self, address: int, byte: int, nbytes: int, queue: Queue) -> None:
         def run() -> None:
             self.memory(address, nbytes)[:] = byte
+            if self.shadow is not None:  # new memory is filled, and nothing else
+                self.shadow.mark(address, nbytes, False)
 
         self._push(queue, run)
 
@@ -259,6 +280,8 @@ class Simulator(Driver):
 
         def run() -> None:
             self.memory(address, host.nbytes)[:] = host
+            if self.shadow is not None:
+                self.shadow.mark(address, host.nbytes)
 
         self._push(queue, run)
 
@@ -276,6 +299,8 @@ class Simulator(Driver):
     def copy_d2d(self, target: int, source: int, nbytes: int, queue: Queue, devices: tuple[int, int]) -> None:
         def run() -> None:
             self.memory(target, nbytes)[:] = self.memory(source, nbytes)
+            if self.shadow is not None:
+                self.shadow.copied(target, source, nbytes)
 
         self._push(queue, run)
 
@@ -301,6 +326,10 @@ class Simulator(Driver):
 
     def submit(self, stream: Stream, function: Callable[[], object]) -> None:
         self._push(stream.handle, function)
+
+    def submit_to(self, queue: Queue, function: Callable[[], object]) -> None:
+        """Run a function in a queue's order."""
+        self._push(queue, function)
 
     def mark(self, queue: Queue, reusable: Mark | None = None, timing: bool = False) -> Mark:
         mark = Mark(queue)
@@ -381,7 +410,13 @@ class Simulator(Driver):
         late = settings.simulate_late.value and id(stream.handle) not in self.captures
         live = self.spans(index) if late else None
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
-        self.submit(stream, run)
+        self.submit(stream, run if self.shadow is None else self.shadow.around(request, run))
+
+    def tensor_map(self, *facts: Any) -> bytes:
+        """What `TensorDescriptor` describes, for kernels that copy tiles; see `ptx.tiles.encoded`."""
+        from .ptx.tiles import encoded
+
+        return encoded(*facts)
 
     def pick(self, compiled: _T, interpreted: _T) -> _T:
         return interpreted

@@ -200,7 +200,7 @@ def repeated(
     if more.get("pin_memory") not in (None, False, True):
         raise wrong_type(name, "pin_memory", "bool", more["pin_memory"])
     made = call(*args, **{key: value for key, value in named.items() if key not in more})
-    return made.pin_memory() if more.get("pin_memory") else made
+    return made.pin_memory() if more.get("pin_memory") and named.get("out") is None else made
 
 
 def refuse_misuse(

@@ -7,6 +7,7 @@ scratch memory.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,11 @@ from typing import Any
 
 import triton
 import triton.language as tl
+from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.language.extra import libdevice
+from triton.language.semantic import TritonSemantic
 from triton.runtime.jit import JITFunction
 
 from .. import settings
@@ -70,6 +73,28 @@ class _Named(JITFunction):
     def __hash__(self) -> int:
         return hash(self.cache_key)
 
+    def parse(self) -> ast.AST:
+        tree: ast.AST = super().parse()
+        return tree if hasattr(ir.builder, "create_fneg") else _Negated().visit(tree)
+
+
+class _Negated(ast.NodeTransformer):
+    """Puts `_negative(x)` in place of `-x`, for which Triton 3.6 computes 0 - x: 0 of 0, where -0 is right."""
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.USub) or isinstance(node.operand, ast.Constant):
+            return node
+        name = ast.Name("_negative", ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.Call(name, [node.operand], []), node))
+
+
+@tl.core.builtin
+def _negative(x: tl.tensor | tl.constexpr, _semantic: TritonSemantic) -> tl.tensor | tl.constexpr:
+    if not isinstance(x, tl.tensor):
+        return -x
+    return _semantic.mul(x, -1.0, True) if x.dtype.is_floating() else _semantic.minus(x)
+
 
 def _resolve(value: object) -> Any:
     """The value of a global name in a kernel that is compiled."""
@@ -92,7 +117,7 @@ def _constant(value: object) -> Any:
 
 
 def _names() -> dict[str, Any]:
-    return {"tl": tl, "triton": triton, "libdevice": libdevice}
+    return {"tl": tl, "triton": triton, "libdevice": libdevice, "_negative": _negative}
 
 
 def _body(function: DeviceFunction) -> Any:
@@ -104,7 +129,8 @@ def _body(function: DeviceFunction) -> Any:
     return function.compiled_form
 
 
-def _entry(kernel: Kernel) -> Any:
+def entry(kernel: Kernel) -> Any:
+    """Triton's function of a kernel."""
     if kernel.compiled_form is None:
         kernel.compiled_form = _Named(rebuild(kernel.function, kernel.__name__, _names(), _resolve))
     return kernel.compiled_form
@@ -152,17 +178,17 @@ def compile_kernel(
     # fused multiply-add is the default of PyTorch and nvcc; Triton 3.9 warns if the option is not passed
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
     with _lock, _cache_directory():
-        entry = _entry(kernel)
-        entry.salt = kernel.profiler_name(dict(constants), name)
-        entry._repr = lambda specialization: entry.salt
+        made = entry(kernel)
+        made.salt = kernel.profiler_name(dict(constants), name)
+        made._repr = lambda specialization: made.salt
         try:
-            source = ASTSource(entry, types, values, attributes)
+            source = ASTSource(made, types, values, attributes)
             return triton.compile(source, GPUTarget(backend, arch, 64 if backend == "hip" else 32), options)
         except Exception as error:
             raise KernelError(
                 f"{name or kernel.__name__}: kernel {kernel.__name__} does not compile for {backend} {arch}",
                 f"argument types: {_readable(signature)}",
-                _innermost(error),
+                innermost(error),
             ) from error
 
 
@@ -200,7 +226,8 @@ def _readable(signature: tuple) -> str:
     return ", ".join(parts)
 
 
-def _innermost(error: BaseException) -> str:
+def innermost(error: BaseException) -> str:
+    """The message of the error that others wrap."""
     # Triton wraps the error of an inner function in the errors of its callers, each with the full text.
     place = ""
     while error.__cause__ is not None:

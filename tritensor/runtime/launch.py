@@ -22,10 +22,10 @@ from ..types import devices
 from . import program
 from .needs_triton import needs_triton
 from .program import Program, find, specialise
-from .source import DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
+from .source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
 
 __all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "as_number", "compile_ahead", "device_function", "kernel"]
-__all__ += ["launch"]
+__all__ += ["check_argument", "launch"]
 
 
 # Names, and rows with one device array for each name.
@@ -101,14 +101,16 @@ def _arrays(arguments: tuple) -> Iterator[Any]:
             yield value
 
 
-_NUMBERS = frozenset((int, float, bool, str, Int64, Float64, type(None)))
+_NUMBERS = frozenset((int, float, bool, str, Int64, Float64, Address, type(None)))
 
 
-def _check_argument(name: str, label: str, value: object) -> None:
+def check_argument(name: str, label: str, value: object) -> None:
     """Refuse what has no type in a kernel. A subclass has none either: `numpy.float64` is one of float."""
-    if value.__class__ is tuple:
+    if value.__class__ is Descriptor:
+        check_argument(name, label, value[0])
+    elif value.__class__ is tuple:
         for index, inner in enumerate(value):
-            _check_argument(name, f"{label}[{index}]", inner)
+            check_argument(name, f"{label}[{index}]", inner)
     elif value.__class__ not in _NUMBERS and not isinstance(value, DeviceArray):
         scalar = hasattr(value, "item")
         raise ArgumentError(
@@ -153,7 +155,7 @@ class Request:
 
     def _check(self) -> None:
         for label, value in zip(self.kernel.arguments, self.arguments):
-            _check_argument(self.name or self.kernel.__name__, label, value)
+            check_argument(self.name or self.kernel.__name__, label, value)
 
     def interpreted(
         self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]

@@ -9,12 +9,15 @@ from ..errors import DeviceError
 
 
 def needs_triton(module: str, name: str) -> ModuleType:
-    """A module of this package that imports Triton; `name` is the operator that needs it.
+    """A module of this room, or one by its path from the package on (".cuda.x"), that imports Triton; `name` is the
+    operator that needs it.
 
     Raises:
         DeviceError: Triton is not installed.
     """
     try:
+        if module.startswith("."):
+            return importlib.import_module(module, __package__.partition(".")[0])
         return importlib.import_module(f".{module}", __package__)
     except ImportError as error:
         raise DeviceError(

@@ -53,6 +53,18 @@ class Int64(int):
         return f"Int64({int(self)})"
 
 
+class Descriptor(tuple[Any, ...]):
+    """A tensor descriptor that the host made: array, sizes, steps, sizes of a block, "zero" or "nan"."""
+
+    __slots__ = ()
+
+
+class Address(int):
+    """A pointer that is no tensor: of an object that has a `data_ptr` and a `dtype`, as Triton takes it."""
+
+    dtype: dtypes.dtype
+
+
 def as_number(value: float, kind: dtypes.dtype) -> Any:
     """A number as an argument of a kernel that computes in a dtype."""
     if not kind.is_floating_point:
@@ -89,7 +101,14 @@ class _Function:
 
 
 class Kernel(_Function):
-    """A function in Triton's language that `launch` runs over a grid. Made by the decorator `kernel`."""
+    """A function in Triton's language that `launch` runs over a grid. Made by the decorator `kernel`.
+
+    Attributes:
+        elements: by a dtype's name, Triton's type of a pointer's elements, where it is not the dtype's own: ours take
+            float8 as bytes.
+    """
+
+    elements: Mapping[str, str] = {}
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)

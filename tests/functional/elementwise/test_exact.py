@@ -21,6 +21,10 @@ EXACT = {
     "addcdiv": (lambda x: torch.addcdiv(x, x, x + 1), N + N / (N + 1)),
     "square root": (lambda x: (x * x).sqrt(), N),
     "power": (lambda x: (x * x) ** 0.5, N),
+    "whole powers": (
+        lambda x: torch.stack([x**exponent for exponent in (1, 2, 3, -1, -2)]),
+        np.stack([N, N * N, N * N * N, 1 / N, 1 / (N * N)]),
+    ),
     "hardsigmoid": (lambda x: F.hardsigmoid(x + 3), 1 + 0 * N),
     "mean": (lambda x: x[:, None].expand(-1, 41).mean(1), N),
     "norm": (lambda x: x[:, None].expand(-1, 4).norm(dim=1), 2 * N),

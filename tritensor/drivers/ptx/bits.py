@@ -239,6 +239,12 @@ def _select(i: Instruction, kernel: Kernel) -> Step:
 # ---- moves and conversions ------------------------------------------------------------------------------------------
 
 
+@instruction("cvta.param")
+def _address_of_parameter(i: Instruction, kernel: Kernel) -> Step:
+    put, place = target(i.operands[0], TYPES["u64"]), source(i.operands[1], TYPES["u64"])
+    return lambda m, mask: put(m, m.constants.generic[place(m).astype(np.int64)], mask)
+
+
 @instruction("mov", "cvta")
 def _move(i: Instruction, kernel: Kernel) -> Step:
     to, by = i.operands

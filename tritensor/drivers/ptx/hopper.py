@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from . import races
 from .matrices import fragment, rows_of, sized, slots_of, spread, sums_of
 from .parse import Immediate, Instruction, Kernel, Operand, Vector
 from .shared import Pattern
@@ -155,8 +156,11 @@ class _Tiles:
             chunks = self.chunks(m, words, now)
             blocks, groups = np.nonzero(now)
             size = chunks[0].size
+            which, first = np.repeat(blocks, size), np.repeat(groups * _GROUP, size)
             m.shared.differ()
-            m.shared.touch(np.repeat(blocks, size), np.repeat(groups * _GROUP, size), chunks.reshape(-1) * 16, 16)
+            if races.watched(m):
+                races.published(m, which, first, chunks.reshape(-1) * 16)
+            m.shared.touch(which, first, chunks.reshape(-1) * 16, 16)
             return self.numbers(m.shared.bytes.view(np.complex128)[blocks[:, None, None], chunks])
 
         return load
@@ -229,6 +233,8 @@ class _Sums:
         self.bits = list(spread(warps, 2, self.kind)) if mask is None else []
         for slot, bits in zip(slots, self.bits or spread(warps, 2, self.kind), strict=True):
             m.put(slot, bits, mask)
+        if races.watched(m):
+            races.land(m, slots)
         self.live[done], self.flying = 0, False
 
 
@@ -255,9 +261,12 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
     tile, kept = _Tiles(b, columns, depth, right, turned[-1]), source(keep, TYPES["pred"])
     slots, before = tuple(slots_of(d)), fragment(d, to)
     alike = sign, depth, left, right, held, *turned
+    used = slots + (tuple(slots_of(a)) if held else ())
 
     def run(m: Machine, mask: Mask) -> None:
         active, groups = _warpgroups(m, mask)
+        if races.watched(m):
+            races.fenced(m, used, np.repeat(active, _GROUP, 1))
         flights = m.async_state.setdefault("sums", {})
         if slots not in flights:
             flights[slots] = _Sums(m, columns, to)
@@ -286,6 +295,8 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
             lanes = None if active.all() else np.repeat(active, _GROUP, 1)
             for slot in slots:
                 m.put(slot, _ONES, lanes)
+            if races.watched(m):
+                races.fly(m, slots, lanes is None)
 
     def _step(m: Machine, sums: _Sums, keeping: bool) -> bool:
         """Leave a product that all warpgroups of all blocks do alike for the group's end; False if they do not."""
@@ -331,6 +342,6 @@ def _wait(i: Instruction, kernel: Kernel) -> Step:
     return run
 
 
-@instruction("wgmma.fence", "setmaxnreg")
+@instruction("setmaxnreg")
 def _nothing(i: Instruction, kernel: Kernel) -> Step:
     return lambda m, mask: None

@@ -18,6 +18,7 @@ from ...errors import KernelError, TritensorError
 from .groups import grouped, reads
 from .memory import Constants, Local, Memory
 from .parse import Block, Immediate, Instruction, Kernel, Name
+from .races import watched
 from .shared import Shared
 from .state import Machine, Mask
 from .table import build
@@ -57,7 +58,7 @@ class _Chunk(Machine):
 
     def run(self) -> None:
         """Execute the chunk until all lanes have returned."""
-        blocks, few = self.kernel.blocks, self.blocks * self.threads <= _FEW and self.counters is None
+        blocks, few = self.kernel.blocks, self.blocks * self.threads <= _FEW and self.counters is None and not watched(self)
         while True:
             if not self.pending and not self._release():
                 return
@@ -144,6 +145,8 @@ class _Chunk(Machine):
         for i in block.instructions:
             if i.where == self.where:
                 for slot in reads(i):
+                    if place := self.async_state.get("flying", {}).get(slot):
+                        self.fail(f"{i.name} reads sums (of products at {place}) that no wgmma.wait_group waits for")
                     if self.registers[slot] is None and slot not in block.hidden:
                         self.unwritten(i, slot)
 
@@ -231,7 +234,7 @@ _ENDS: dict[str, Callable[[Instruction, Kernel, int], End]] = {
 def run(
     kernel: Kernel,
     grid: tuple[int, int, int],
-    values: Sequence[int],
+    values: Sequence[int | bytes],
     memory: Memory,
     shared: int = 0,
     seed: int = 0,
@@ -243,7 +246,7 @@ def run(
 
     Args:
         grid: blocks along x, y and z.
-        values: the parameters as integers, floats by their bits.
+        values: the parameters as integers, floats by their bits; tensor maps as bytes.
         shared: bytes of dynamic shared memory.
         seed: of the errors of approximate instructions.
         late: asynchronous copies and products land when they are waited for.
@@ -260,10 +263,13 @@ def run(
     chunk = max(1, min(_LANES // kernel.threads, _SHARED // max(kernel.static_shared + shared, 1)))
     blocks = np.arange(math.prod(grid)) if numbers is None else numbers
     constants = Constants(kernel, memory)
+    for (name, _), value in zip(kernel.parameters, values, strict=True):
+        if isinstance(value, bytes):
+            constants.pass_map(name, value, memory)
     with np.errstate(all="ignore"):
         for start in range(0, len(blocks), chunk):
             machine = _Chunk(kernel, grid, blocks[start : start + chunk], values, seed, late, counters)
             machine.memory, machine.constants = memory, constants
-            machine.shared = Shared(machine, max(kernel.static_shared + shared, 1))
+            machine.shared = Shared(machine, max(kernel.static_shared + shared, 1), watched(machine))
             machine.local = Local(machine, kernel.local_size)
             machine.run()

@@ -81,7 +81,7 @@ class Memory:
         self.check(m, where, nbytes, mask, False)
         if m.counters is not None:
             m.counters.global_access(m, "load", addresses, nbytes, mask)
-        found = views()[nbytes].take(_index_of(where, nbytes))
+        found = views()[nbytes].take(index_of(where, nbytes))
         if mask is None:
             return found
         result = np.zeros(np.broadcast_shapes(addresses.shape, mask.shape), found.dtype)
@@ -99,7 +99,7 @@ class Memory:
             active = np.broadcast_to(mask, shape)
             addresses, words = addresses[active], words[active]
         self.check(m, addresses, nbytes, mask, True)
-        views()[nbytes][_index_of(addresses, nbytes)] = words
+        views()[nbytes][index_of(addresses, nbytes)] = words
 
     def cells(
         self, m: Machine, addresses: np.ndarray, nbytes: int, active: np.ndarray
@@ -109,7 +109,7 @@ class Memory:
         self.check(m, where, nbytes, active, True)
         if m.counters is not None:
             m.counters.global_access(m, "atomic", addresses, nbytes, active)
-        return views()[nbytes], _index_of(where, nbytes)
+        return views()[nbytes], index_of(where, nbytes)
 
     def ranges(self, m: Machine, ends: np.ndarray) -> None:
         """Check ranges, (ranges, first and last address), each to lie within one buffer."""
@@ -130,7 +130,7 @@ class Memory:
         return views()[1][address - FIRST : address - FIRST + nbytes]
 
 
-def _index_of(addresses: np.ndarray, nbytes: int) -> np.ndarray:
+def index_of(addresses: np.ndarray, nbytes: int) -> np.ndarray:
     return (addresses.astype(np.int64) - FIRST) >> (nbytes.bit_length() - 1)
 
 
@@ -157,11 +157,24 @@ class Constants:
 
     def __init__(self, kernel: Kernel, memory: Memory) -> None:
         self._kept: dict[str, np.ndarray] = {}
+        #: of parameters that are tensor maps, the address that `cvta.param` makes of their place, a number of 32 bits
+        self.parameters: dict[str, int] = {}
+        self.generic = np.zeros(1, np.uint64)
         for name, (_, content) in kernel.constants.items():
-            block = np.zeros(len(content) // 16 + 2, np.complex128).view(np.uint8)
-            block[: len(content)] = np.frombuffer(content, np.uint8)
-            self._kept[name] = block
-            memory.add(block.ctypes.data, len(content), name)
+            self.keep(name, content, memory)
+
+    def keep(self, name: str, content: bytes, memory: Memory) -> None:
+        """Give bytes, an address."""
+        block = np.zeros(len(content) // 16 + 2, np.complex128).view(np.uint8)
+        block[: len(content)] = np.frombuffer(content, np.uint8)
+        self._kept[name] = block
+        memory.add(block.ctypes.data, len(content), name)
+
+    def pass_map(self, name: str, content: bytes, memory: Memory) -> None:
+        """Give a parameter that is a tensor map a place among the parameters, and an address."""
+        self.keep(name, content, memory)
+        self.parameters[name] = len(self.parameters)
+        self.generic = np.array([self.address(each) for each in self.parameters], np.uint64)
 
     def address(self, name: str) -> int:
         """The address of a variable."""

@@ -6,7 +6,6 @@ first `.section` of one file.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import KernelError
+from ..lines import place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ class Kernel:
         kinds: the type of each register, by slot.
         blocks: the basic blocks in the text's order.
         labels: the number of the block that a label begins.
-        lines: source file and line by `Instruction.where`.
+        lines: source file and line by `Instruction.where`; `callers`: where the function that it is in was called,
+            innermost first.
         shared: the offset in shared memory of each declared variable.
         static_shared: bytes of shared memory that are declared with a size; dynamic memory begins behind them.
         local: offset of each variable in local memory; `local_size` bytes a lane.
@@ -104,6 +105,7 @@ class Kernel:
     blocks: list[Block] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     lines: list[tuple[str, int]] = field(default_factory=lambda: [("", 0)])
+    callers: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
     static_shared: int = 0
     local: dict[str, int] = field(default_factory=dict)
@@ -112,9 +114,8 @@ class Kernel:
     threads: int = 128
 
     def place(self, where: int) -> str:
-        """The source line of an instruction: `kernel.py:91`."""
-        file, line = self.lines[where]
-        return f"{os.path.basename(file)}:{line}" if file else "an unknown line"
+        """The source line of an instruction: `kernel.py:91`, or `kernel.py:91 (calls helper.py:5)`."""
+        return place_of([self.lines[where], *self.callers.get(where, ())])
 
 
 def slots_in(operands: Iterable[Operand]) -> list[int]:
@@ -137,6 +138,7 @@ _STATEMENT = re.compile(r"(?:@(!?)(\S+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _LABEL = re.compile(r"([$\w]+):(?!:)\s*(.*)", re.DOTALL)
 _FUNCTION = re.compile(r"^\.func\s*(\([^)]*\))?\s*([\w$]+)\s*(\([^)]*\))[^;{]*\{(.*?)^\}", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(r"call(?:\.uni)?\s+(?:\(([^)]*)\)\s*,)?\s*([\w$]+)\s*(?:,\s*\(([^)]*)\))?", re.DOTALL)
+_PARAMETER = r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\n\[]*?([\w$]+)(?:\[(\d+)\])?(?=,|\s*$|\s*\n)"
 _VARIABLE = re.compile(
     r"\.(global|shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?",
     re.DOTALL,
@@ -157,8 +159,8 @@ def parse(text: str) -> Kernel:
     if found is None:
         raise KernelError("the compiled code holds no kernel", "its PTX has no .entry")
     kernel = Kernel(found[1])
-    for kind, name in re.findall(r"\.param\s+\.(\w+)[^,\n]*?([\w$]+)(?=,|\s*$|\s*\n)", _uncommented(found[2])):
-        kernel.parameters.append((name, _SIZES[kind]))
+    for kind, name, count in re.findall(_PARAMETER, _uncommented(found[2])):
+        kernel.parameters.append((name, _SIZES[kind] * int(count or 1)))
     head, _, body = found[3].partition("{")
     threads = re.search(r"\.(?:reqntid|maxntid)\s+(\d+)", head)
     kernel.threads = int(threads[1]) if threads else kernel.threads
@@ -213,6 +215,8 @@ class _Body:
         self.slots: dict[str, int] = {}
         self.where = 0
         self.known: dict[str, Operand] = {}
+        self.outer: dict[tuple[int, ...], tuple[int, ...] | None] = {}  # by place, where its function was called
+        self.calling: list[tuple[str, int]] = []  # the calls of the functions that are being put in their place
 
     def read(self, text: str) -> None:
         kernel = self.kernel
@@ -246,7 +250,10 @@ class _Body:
         self.scopes.append({"": str(self.opened), **dict(parameters), **dict(returned)})
         for (parameter, kind), value in zip(parameters, given, strict=True):
             self._add(f"mov.{kind}", (self._operand(parameter), value))
+        where, calling = self.where, self.calling
+        self.calling = [self.kernel.lines[where], *self.kernel.callers.get(where, ())]
         self._read(text)
+        self.where, self.calling = where, calling
         self._label("$L_returned")
         found = [(kind, self._operand(result)) for result, kind in returned]
         self.scopes.pop()
@@ -256,11 +263,14 @@ class _Body:
 
     def _statements(self, text: str) -> Iterator[str]:
         """Statements without their semicolon; scopes, labels and lines are dealt with on the way."""
-        waiting = ""
+        waiting, assembly = "", False
         for line in text.split("\n"):
+            if "inline asm" in line:
+                assembly = "// begin" in line
             rest = line.split("//", 1)[0].strip()
             if rest.split(None, 1)[:1] == [".loc"] and not waiting:
-                self._line(rest)
+                if not assembly:  # within inline assembly LLVM counts its lines on from the source's
+                    self._line(rest)
                 continue
             while rest:
                 if not waiting and rest[0] in "{}":
@@ -284,9 +294,19 @@ class _Body:
                         waiting = ""
 
     def _line(self, text: str) -> None:
-        _, file, line, *_ = text.replace(",", " ").split()
+        here, *outer = (
+            tuple(map(int, each)) for each in re.findall(r"(?:\.loc|inlined_at)\s+(\d+)\s+(\d+)\s+(\d+)", text)
+        )
         self.where = len(self.kernel.lines)
-        self.kernel.lines.append((self.files.get(int(file), ""), int(line)))
+        self.kernel.lines.append((self.files.get(here[0], ""), here[1]))
+        self.outer[here] = outer[0] if outer else None
+        called: list[tuple[str, int]] = []
+        place = self.outer[here]
+        while place is not None and len(called) < 64:
+            called.append((self.files.get(place[0], ""), place[1]))
+            place = self.outer.get(place)
+        if called or self.calling:
+            self.kernel.callers[self.where] = called + self.calling
 
     def _label(self, name: str) -> None:
         if self.kernel.blocks[-1].instructions:

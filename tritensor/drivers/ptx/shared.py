@@ -106,7 +106,7 @@ class Shared:
         bytes: (blocks, size), ones until they are written; `rows` are the same as words of each size.
     """
 
-    def __init__(self, m: Machine, nbytes: int) -> None:
+    def __init__(self, m: Machine, nbytes: int, watched: bool = False) -> None:
         self.size = -(-nbytes // 16) * 16
         self.bytes = np.full((m.blocks, self.size), 0xFF, np.uint8)
         self._flat = {size: self.bytes.reshape(-1).view(dtype) for size, dtype in WORDS.items()}
@@ -130,6 +130,8 @@ class Shared:
         self._before: dict[Any, None] = {}
         self._since: list[Any] = []
         self._passed = False
+        if watched:
+            self.differ(True)
 
     # -- while all blocks do the same
 

@@ -24,14 +24,19 @@ class Machine:
         seed: of the errors of approximate instructions.
         late: asynchronous copies and products land when they are waited for.
         counters: what counts (`counters.Counters`), or None.
+    Attributes:
+        order: of the global access that runs, where it is not that of its kind: "relaxed" of an atomic operation,
+            "acquire" of a load that waits for other programs.
     """
+
+    order = ""
 
     def __init__(
         self,
         kernel: Kernel,
         grid: tuple[int, int, int],
         numbers: np.ndarray,
-        values: Sequence[int],
+        values: Sequence[Any],
         seed: int = 0,
         late: bool = False,
         counters: Any = None,
@@ -73,6 +78,8 @@ class Machine:
             return self.uniform(kernel.shared[name])
         if name in kernel.local:
             return self.uniform(kernel.local[name])
+        if name in self.constants.parameters:
+            return self.uniform(self.constants.parameters[name])
         return np.array([[self.constants.address(name)]], np.uint64)
 
     def put(self, slot: int, bits: np.ndarray, mask: Mask) -> None:

@@ -15,6 +15,7 @@ from .values import TYPES, Type, bits_of, perturb
 Step = Callable[[Machine, Mask], None]
 Builder = Callable[[Instruction, Kernel], Step]
 Array = np.ndarray
+_ORDERED, _ORDERS = ("ld", "atom", "red"), ("volatile", "acquire", "relaxed")
 _builders: dict[str, Builder] = {}
 
 
@@ -39,8 +40,24 @@ def build(i: Instruction, kernel: Kernel) -> Step:
         builder = _builders.get(".".join(i.parts[:count]))
         if builder is not None:
             step = builder(i, kernel)
-            return step if i.guard is None else _guarded(step, *i.guard)
+            step = step if i.guard is None else _guarded(step, *i.guard)
+            order = next((part for part in i.parts if part in _ORDERS), "") if i.parts[0] in _ORDERED else ""
+            return _ordered(step, order) if order else step
     raise unknown(i, kernel)
+
+
+def _ordered(step: Step, order: str) -> Step:
+    """An access that orders programs otherwise than its kind does. One that waits for others lets them run first."""
+
+    def run(m: Machine, mask: Mask) -> None:
+        m.order = order
+        step(m, mask)
+        m.order = ""
+        if order != "relaxed":
+            m.now += 1
+            m.stall(m.full(mask))
+
+    return run
 
 
 def unknown(i: Instruction, kernel: Kernel) -> KernelError:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import TritensorError
+from . import races
 from .hopper import Groups, number_of, swizzled
 from .memory import FIRST, views
 from .parse import Address, Immediate, Instruction, Kernel, Name, Vector
@@ -149,8 +150,27 @@ MAP = np.dtype(
     + [(name, "u4") for name in ("rank", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode")]
     + [("unused", "u8")]
 )
-_SIZES = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)  # by type of element
+_SIZES = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)  # by type of element, in the order of `tensormap.replace`
 _WIDTHS = (16, 32, 64, 128)  # by swizzle mode
+
+
+def encoded(
+    address: int, sizes: Sequence[int], steps: Sequence[int], box: Sequence[int], kind: int, swizzle: int, ones: bool
+) -> bytes:
+    """A tensor map that the host makes: sizes and a box in elements and steps in bytes, the outermost dimension first.
+
+    Args:
+        kind: the type of the elements, a number of `_SIZES`.
+        swizzle: the mode, a number of `_WIDTHS`.
+        ones: what is outside of the array is read as NaN; else it is 0.
+    """
+    made, rank = np.zeros(1, MAP), len(sizes)
+    made["global_address"], made["rank"], made["elemtype"] = address, rank - 1, kind
+    made["global_dim"][0, :rank], made["box_dim"][0, :rank] = sizes[::-1], box[::-1]
+    made["global_stride"][0, : rank - 1] = steps[-2::-1]
+    made["element_stride"] = 1
+    made["swizzle_mode"], made["fill_mode"] = swizzle, ones
+    return made.tobytes()
 
 
 @instruction("tensormap.replace.tile")
@@ -198,6 +218,7 @@ class _Boxes:
         chunks: the 16-byte chunks of shared memory that each takes.
         places: its parts in global memory as elements of `memory.views()[self.part]`, (blocks, …, the innermost last);
             `valid` are those that lie within the array, None for all.
+        shape, inside: of the first block's tile in bytes, and the part of it within the array, which is `region`.
     """
 
     def __init__(self, m: Machine, lanes: Array, at: Array, first: Array, start: int) -> None:
@@ -232,7 +253,10 @@ class _Boxes:
         end = begin + ((high - low - 1) * strides).sum(1) + size - 1
         some = (high > low).all(1)
         m.memory.ranges(m, np.stack([begin, end], 1)[some].astype(np.uint64))
-        self._first = (int(begin[0]), (*(high - low)[0, :0:-1].tolist(), int((high - low)[0, 0]) * size), strides)
+        spans = [slice(a, b) for a, b in zip(low[0].tolist(), high[0].tolist(), strict=True)]
+        self.shape = (*box[:0:-1].tolist(), int(box[0]) * size)
+        self.inside = (*spans[:0:-1], slice(spans[0].start * size, spans[0].stop * size))
+        self._begin, self._strides = int(begin[0]), (*strides[:0:-1].tolist(), 1)
         whole = bool((low == 0).all() and (high == box).all())
         self.part = 16 if whole and not (begin % 16).any() else size
         self.places = (address + (first * strides).sum(1)).reshape(-1, *[1] * rank)
@@ -249,10 +273,9 @@ class _Boxes:
 
     def region(self) -> Array | None:
         """The bytes of the first block's tile, or None if there are none."""
-        begin, shape, strides = self._first
-        if not math.prod(shape):
-            return None
-        return np.lib.stride_tricks.as_strided(views()[1][begin - FIRST :], shape, (*strides[:0:-1].tolist(), 1))
+        shape = [span.stop - span.start for span in self.inside]
+        begin = views()[1][self._begin - FIRST :]
+        return np.lib.stride_tricks.as_strided(begin, shape, self._strides) if all(shape) else None
 
     def read(self) -> Array:
         """The tiles as (blocks, chunks); what lies outside of the array is filled."""
@@ -316,6 +339,8 @@ def _copy_tile(i: Instruction, kernel: Kernel) -> Step:
             if m.counters is not None and (region := box.region()) is not None:
                 m.counters.bulk_access(m, "load" if loads else "store", block, region)
             if loads:
+                if races.watched(m) and (region := box.region()) is not None:
+                    m.memory.moved(m, block, region)
                 _fetch(m, block, thread, box, _barrier(m, block, thread, barrier))
             else:
                 Groups.of(m, "copies", 1).add(m, _one(m, block, thread), _sending(m, block, thread, box))
@@ -365,7 +390,13 @@ def _sending(m: Machine, block: int, thread: int, box: _Boxes) -> Callable[[Arra
     """Makes the function that copies a tile to global memory; what lies outside of the array is dropped."""
 
     def send(now: Array) -> None:
+        if races.watched(m):
+            at = box.chunks * 16
+            races.published(m, np.full(at.shape, block), np.full(at.shape, thread), at)
         _touch(m, block, thread, box.chunks)
+        if races.watched(m) and (region := box.region()) is not None:
+            tile = m.shared.rows[16][block, box.chunks].view(np.uint8).reshape(box.shape)[box.inside]
+            m.memory.moved(m, block, region, tile)
         box.write(m.shared.rows[16][block, None, box.chunks])
 
     return send

@@ -214,7 +214,9 @@ def _parts(a, x):
         above_next = above * z - above_before * y * count
         below_next = below * z - below_before * y * count
         before = quotient
-        quotient = above_next / below_next
+        # one that has converged is done, whatever the others of its block need; and Triton 3.6 does not compile a loop
+        # with a variable that only its condition reads
+        quotient = tl.where(change > 4.0 * limit, above_next / below_next, quotient)
         change = tl.abs(before / quotient - 1.0)
         scale = tl.where(tl.abs(above_next) > 4.5e15, 2.220446049250313e-16, 1.0)
         above_before = above * scale

@@ -95,8 +95,13 @@ def _log(x: Any, kind: dtypes.dtype) -> Any:
 def _(x, y):
     if x.dtype.is_floating():
         power = libdevice.pow(x, y)
-        if len(y.shape) == 0:  # a number: of a root, -inf has none and -0 has -0
-            power = tl.where(y == 0.5, root(x), tl.where(y == -0.5, quotient(1.0, root(x)), power))
+        if len(y.shape) == 0:
+            # A number: of a root, -inf has none and -0 has -0; and a GPU's power of 7 to 1 is not 7.
+            size = tl.abs(y)
+            exact = tl.where(size == 2.0, x * x, tl.where(size == 1.0, x, root(x)))
+            exact = tl.where(y < 0, quotient(1.0, exact), tl.where(y == 3.0, x * x * x, exact))
+            known = (size == 0.5) | (size == 1.0) | (size == 2.0) | (y == 3.0)
+            power = tl.where(known, exact, power)
         return power
     elif x.dtype == tl.int1:
         return x | (y == 0)

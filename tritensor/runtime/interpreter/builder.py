@@ -17,10 +17,13 @@ import ml_dtypes
 import numpy as np
 import triton.language as tl
 from triton._C.libtriton import interpreter as memory
+from triton._C.libtriton import ir
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
+from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelMemoryError
+from . import watching
 
 TensorHandle = interpreter.TensorHandle
 _triton_numpy_dtype = interpreter._get_np_dtype
@@ -40,12 +43,12 @@ _NUMPY: dict[str, np.dtype] = {
         tl.float16,
         tl.float32,
         tl.float64,
-        tl.float8e5,
-        tl.float8e4nv,
     )
 }
-_NUMPY["bf16"] = BFLOAT16
-_PRECISE = {"bf16": BFLOAT16, "fp8e5": np.dtype(ml_dtypes.float8_e5m2), "fp8e4nv": np.dtype(ml_dtypes.float8_e4m3fn)}
+_SMALL = {"bf16": BFLOAT16, "fp8e5": np.dtype(ml_dtypes.float8_e5m2), "fp8e4nv": np.dtype(ml_dtypes.float8_e4m3fn)}
+_NUMPY |= _SMALL
+#: for types that the C++ side of Triton's interpreter does not know, the type of their bits
+_BITS = {dtype: np.dtype(f"uint{8 * dtype.itemsize}") for dtype in _SMALL.values()}
 
 
 def numpy_dtype(type: Any) -> np.dtype:
@@ -134,6 +137,7 @@ class Guard:
         raise KernelMemoryError(
             "CUDA error: an illegal memory access was encountered",
             f"{self.name}: program {program} {verb} {place}, which is out of bounds",
+            f"at {watching.here()}",
             remedy="mask the access, or check the grid, the count and the strides of the launch",
         )
 
@@ -161,25 +165,31 @@ class Builder(interpreter.InterpreterBuilder):
         # device_assert always fires; overflow checks triple the cost of every integer addition and assert nothing.
         self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.guard: Guard | None = None
+        self.shadow: Shadow | None = None
         self.name = ""
+
+    def get_bf16(self, value: float) -> Any:  # which Triton 3.6 has not
+        return TensorHandle(np.array([value], BFLOAT16), tl.bfloat16)
 
     # memory: the trailing arguments (cache hints) differ between versions and have no effect here
 
     def create_load(self, ptr: interpreter.TensorHandle, *hints: Any) -> Any:
-        return self.create_masked_load(ptr, None, None)
+        return self.create_masked_load(ptr, None, None, *hints)
 
     def create_store(self, ptr: interpreter.TensorHandle, val: interpreter.TensorHandle, *hints: Any) -> Any:
         return self.create_masked_store(ptr, val, None)
 
     def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *hints: Any, **more: Any) -> Any:
         element, active = ptrs.get_element_ty(), self._active(ptrs, mask, "reads")
+        if self.shadow is not None:
+            watching.read(self, ptrs, active, bool(hints) and hints[-1] is True)
         dtype = numpy_dtype(element)
         if other is None:
             filler = np.zeros(ptrs.data.shape, dtype)
         else:
             filler = np.ascontiguousarray(np.broadcast_to(other.data, ptrs.data.shape), dtype)
-        if element == tl.bfloat16:  # the C++ side supports NumPy's own types only
-            loaded = memory.load(ptrs.data, active, filler.view(np.uint16), np.dtype(np.uint16)).view(dtype)
+        if (bits := _BITS.get(dtype)) is not None:
+            loaded = memory.load(ptrs.data, active, filler.view(bits), bits).view(dtype)
         else:
             loaded = memory.load(ptrs.data, active, filler, dtype)
         return TensorHandle(loaded, element)
@@ -187,22 +197,28 @@ class Builder(interpreter.InterpreterBuilder):
     def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *hints: Any, **more: Any) -> Any:
         active = self._active(ptrs, mask, "writes")
         data = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape), numpy_dtype(ptrs.get_element_ty()))
-        if data.dtype == BFLOAT16:
-            data = data.view(np.uint16)
+        if (bits := _BITS.get(data.dtype)) is not None:
+            data = data.view(bits)
+        if self.shadow is not None:
+            watching.write(self, ptrs, active, data)
         return memory.store(ptrs.data, data, active)
 
     def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
-        flags = None if mask is None else mask.data
+        flags = None if mask is None else mask.data.astype(np.bool_, copy=False)  # of a scalar they are integers
         if self.guard is not None:
             self.guard.check(ptrs, flags, verb, self.grid_idx)
         return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)
 
     def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
-        self._active(ptr, None, "updates")
+        active = self._active(ptr, None, "updates")
+        if self.shadow is not None:
+            watching.update(self, ptr, active, rest)
         return super().create_atomic_cas(ptr, *rest)
 
     def create_atomic_rmw(self, rmwOp: Any, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
         active = self._active(ptr, mask, "updates")
+        if self.shadow is not None:
+            watching.update(self, ptr, active, rest)
         if val.data.dtype == BFLOAT16:
             return self._add_halves(ptr, val, active)
         return super().create_atomic_rmw(rmwOp, ptr, val, TensorHandle(np.array(active), tl.int1), *rest)
@@ -211,11 +227,13 @@ class Builder(interpreter.InterpreterBuilder):
         """Atomic addition, the only bfloat16 atomic in Triton; programs run one after another, so a loop is atomic."""
         data = np.broadcast_to(val.data, ptr.data.shape)
         before = np.zeros(ptr.data.shape, data.dtype)
+        shadow, self.shadow = self.shadow, None
         for where in zip(*np.nonzero(active), strict=True):
             one = TensorHandle(ptr.data[where].reshape(1), ptr.dtype, ptr.attr)
             old = self.create_masked_load(one, None, None).data
             before[where] = old[0]
             self.create_masked_store(one, TensorHandle(old + data[where], tl.bfloat16), None)
+        self.shadow = shadow
         return TensorHandle(before, tl.bfloat16)
 
     def create_addptr(self, ptr: interpreter.TensorHandle, offset: interpreter.TensorHandle) -> Any:
@@ -256,10 +274,21 @@ class Builder(interpreter.InterpreterBuilder):
     # casts
 
     def cast_impl(self, src: interpreter.TensorHandle, dst_type: Any) -> Any:
-        return TensorHandle(src.data.astype(numpy_dtype(dst_type)), dst_type.scalar)
+        data, dtype = src.data, numpy_dtype(dst_type)
+        if dtype.itemsize == 1 and dtype in _BITS and src.dtype.scalar.is_floating():  # saturating, as on a card
+            most = data.dtype.type(ml_dtypes.finfo(dtype).max)
+            data = np.where(np.isnan(data), data, np.clip(data, -most, most))
+        return TensorHandle(data.astype(dtype), dst_type.scalar)
 
     create_si_to_fp = create_ui_to_fp = create_fp_to_si = create_fp_to_ui = cast_impl
     create_fp_ext = create_fp_trunc = cast_impl
+
+    def create_fp_to_fp(self, src: interpreter.TensorHandle, dst_type: Any, rounding_mode: Any) -> Any:
+        if rounding_mode != ir.ROUNDING_MODE.RTZ:
+            return self.cast_impl(src, dst_type)
+        bits = _BITS.get(src.data.dtype)  # towards zero, which Triton's own does on bits
+        plain = TensorHandle(src.data if bits is None else src.data.view(bits), src.dtype)
+        return super().create_fp_to_fp(plain, dst_type, rounding_mode)
 
     def create_int_cast(self, src: interpreter.TensorHandle, dst_type: Any, is_signed: bool) -> Any:
         return self.cast_impl(src, dst_type)
@@ -271,7 +300,10 @@ class Builder(interpreter.InterpreterBuilder):
             # one-bit integers wrap around on a device (True + True is False), where NumPy saturates
             wide = op(lhs.data.astype(np.int8), rhs.data.astype(np.int8))
             return TensorHandle((wide & 1).astype(np.bool_), lhs.dtype.scalar)
-        return super().binary_op(lhs, rhs, op)
+        found = super().binary_op(lhs, rhs, op)
+        if found.data.dtype == np.bool_:  # a comparison, which Triton notes as of the type that it compares
+            found.dtype = tl.int1
+        return found
 
     def create_minnumf(self, lhs: interpreter.TensorHandle, rhs: interpreter.TensorHandle) -> Any:
         return self.binary_op(lhs, rhs, np.fmin)
@@ -299,17 +331,16 @@ class Builder(interpreter.InterpreterBuilder):
 
     def create_dot(self, a: interpreter.TensorHandle, b: interpreter.TensorHandle, d: Any, *rest: Any) -> Any:
         if a.dtype.scalar == tl.bfloat16 or a.dtype.scalar.is_fp8():
-            a, b = (
-                TensorHandle(side.data.view(_PRECISE[side.dtype.scalar.name]).astype(np.float32), tl.float32)
-                for side in (a, b)
-            )
+            a, b = (TensorHandle(side.data.astype(np.float32), tl.float32) for side in (a, b))
         return super().create_dot(a, b, d, *rest)
 
     def create_assert(self, condition: interpreter.TensorHandle, message: str, *rest: Any) -> None:
         if not np.all(condition.data):
             where = f"program {self.grid_idx}: {_values_where_false(condition.data, message)}"
             raise DeviceError(
-                "CUDA error: device-side assert triggered", f"{self.name.removeprefix('rowwise_')}: {message}", where
+                "CUDA error: device-side assert triggered",
+                f"{self.name.removeprefix('rowwise_')}: {message}",
+                where,
             )
 
 
@@ -330,4 +361,13 @@ def _values_where_false(condition: np.ndarray, message: str) -> str:
     return ", ".join(found[name] for name in sorted(found))
 
 
-semantic = TritonSemantic(Builder())
+class _Semantic(TritonSemantic):
+    """The rules of Triton 3.6, which computes 0 - x for -x, but for the sign of a negated zero."""
+
+    def minus(self, input: tl.tensor) -> tl.tensor:
+        if not input.dtype.is_floating():
+            return super().minus(input)
+        return tl.tensor(TensorHandle(-input.handle.data, input.dtype), input.type)
+
+
+semantic = (TritonSemantic if hasattr(Builder, "create_fneg") else _Semantic)(Builder())

@@ -44,6 +44,13 @@ def _round_half_away(value: np.ndarray) -> np.ndarray:
     return np.copysign(np.floor(np.abs(value) + value.dtype.type(0.5)), value)
 
 
+def _towards_zero(value: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Quotients, cut where the nearest float32 is farther from zero; those of float64 are the nearest."""
+    exact = value.astype(np.float64) / by
+    nearest = exact.astype(value.dtype)
+    return np.where(np.abs(nearest) > np.abs(exact), np.nextafter(nearest, value.dtype.type(0)), nearest)
+
+
 acos, acosh, asin, asinh = map(_function, (np.arccos, np.arccosh, np.arcsin, np.arcsinh))
 atan, atan2, atanh = map(_function, (np.arctan, np.arctan2, np.arctanh))
 sin, cos, tan, sinh, cosh, tanh = map(_function, (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh))
@@ -63,7 +70,8 @@ remainder = _function(lambda x, y: x - np.rint(x / y) * y)  # IEEE remainder: th
 ldexp = _function(np.ldexp)
 fma = _function(lambda x, y, z: x.astype(np.float64) * y + z)
 div_rn = fast_dividef = _function(np.divide)
-isnan, isinf = (_function(test, tl.int1) for test in (np.isnan, np.isinf))
+div_rz = _function(_towards_zero)
+isnan, isinf, finitef, isfinited = (_function(test, tl.int1) for test in (np.isnan, np.isinf, np.isfinite, np.isfinite))
 signbit = _function(np.signbit, tl.int32)
-fast_expf, fast_logf, fast_powf, fast_tanhf = exp, log, pow, tanh
+fast_expf, fast_logf, fast_powf, fast_tanhf, fast_sinf, fast_cosf = exp, log, pow, tanh, sin, cos
 erf, erfc, lgamma, tgamma = map(_of_python, (math.erf, math.erfc, math.lgamma, math.gamma))

@@ -8,9 +8,9 @@ swapping takes 0.1 ms.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
@@ -19,17 +19,21 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
+from triton.language.extra import cuda as for_cuda
 from triton.runtime import interpreter
-from triton.runtime.jit import KernelInterface
+from triton.runtime.jit import JITFunction, KernelInterface
 
 from ... import settings
+from ...drivers.lines import arranged
+from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...ground.locks import lock
 from ...types import dtypes
-from ..source import DeviceFunction, Float64, Int64, Kernel, reinterpret
+from ..source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
+from .watching import raised_at
 
 _lock = lock()
 
@@ -39,8 +43,8 @@ class _Pointer:
     """An array among a launch's arguments, reduced to its address, so that it keeps no memory alive."""
 
     address: int
-    dtype: dtypes.dtype
-    span: int  # which of the launch's spans it may touch
+    type: str  # Triton's name of its elements' type
+    span: int | None  # which of the launch's spans it may touch; None: any memory that is in use
 
 
 def prepare(
@@ -74,7 +78,7 @@ def prepare(
         )
     spans: list[Span] = []
     operands = {
-        label: _operand(value, f"argument {position} ({label}", spans)
+        label: _operand(value, f"argument {position} ({label}", spans, kernel.elements)
         for position, (label, value) in enumerate(zip(kernel.arguments, arguments))
     }
     order = settings.grid_order.value
@@ -95,7 +99,7 @@ def prepare(
             values.update((key, _resolve(value)) for key, value in {**fixed, **constants}.items())
             function = _interpreted(kernel)
             working = semantic.builder
-            working.guard, working.name = guard, name
+            working.guard, working.name, working.shadow = guard, name, Shadow.watching
             working.set_grid_dim(*grid)
             try:
                 for program in _programs(grid, order):  # a new iterator: a captured launch runs more than once
@@ -103,13 +107,19 @@ def prepare(
                     function(**values)
             except TritensorError:
                 raise
+            except NotImplementedError as error:
+                raise KernelError(
+                    f"{name}: kernel {kernel.__name__} uses what Triton's interpreter lacks",
+                    f"program {program}: {error}",
+                    remedy="run it as it is compiled: tritensor.cuda.simulate(compiled=True)",
+                ) from error
             except Exception as error:
                 raise KernelError(
                     f"{name}: kernel {kernel.__name__} failed in simulation",
-                    f"program {program}: {type(error).__name__}: {error}",
+                    f"at {raised_at(error)}, program {program}: {type(error).__name__}: {error}",
                 ) from error
             finally:
-                working.guard = None
+                working.guard = working.shadow = None
 
     return run
 
@@ -129,24 +139,22 @@ def _check_memory(name: str, spans: list[Span], memory: Callable[[int, int], obj
 
 def _programs(grid: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]] | list[tuple[int, ...]]:
     programs = product(*map(range, grid))
-    if order == "forward":
-        return programs  # type: ignore[return-value]
-    listed = list(programs)
-    if order == "reverse":
-        listed.reverse()
-    else:
-        random.Random(len(listed)).shuffle(listed)  # the same order every time, so that a failure can be repeated
-    return listed
+    return programs if order == "forward" else arranged(programs, order)  # type: ignore[return-value]
 
 
-def _operand(value: Any, label: str, spans: list[Span]) -> Any:
+def _operand(value: Any, label: str, spans: list[Span], elements: Mapping[str, str]) -> Any:
     """An argument as a device receives it: numbers unchanged, arrays as addresses."""
+    if isinstance(value, Descriptor):
+        return Descriptor((_operand(value[0], label, spans, elements), *value[1:]))
     if isinstance(value, tuple):
-        return tuple(_operand(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
+        return tuple(_operand(entry, f"{label}[{index}]", spans, elements) for index, entry in enumerate(value))
+    if isinstance(value, Address):
+        return _Pointer(int(value), elements.get(value.dtype.name, value.dtype.triton), None)
     if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
         return value
     spans.append(_span(value, f"{label})"))
-    return _Pointer(spans[-1].base, dtypes.of(value.dtype), len(spans) - 1)
+    entry = dtypes.of(value.dtype)
+    return _Pointer(spans[-1].base, elements.get(entry.name, entry.triton), len(spans) - 1)
 
 
 def _span(value: Any, label: str) -> Span:
@@ -161,11 +169,17 @@ def _span(value: Any, label: str) -> Span:
 
 def _typed_argument(value: object) -> Any:
     """The value that the kernel receives: a pointer, a typed number, or a tuple of these."""
+    if isinstance(value, Descriptor):
+        base, shape, strides, block, padding = value
+        wide = [builder.block(np.array(step, np.int64), tl.int64) for step in strides]
+        sizes, base = [*map(semantic.to_tensor, shape)], _typed_argument(base)
+        return semantic.make_tensor_descriptor(base, sizes, wide, [*map(tl.constexpr, block)], padding)
     if isinstance(value, tuple):
         return tuple(map(_typed_argument, value))
     if isinstance(value, _Pointer):
-        type = tl.pointer_type(_dtype(value.dtype))
-        return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, {"argument": value.span}), type)
+        type = tl.pointer_type(tl.str_to_ty(value.type, None))
+        origin = {} if value.span is None else {"argument": value.span}
+        return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, origin), type)
     if isinstance(value, Int64):
         return builder.block(np.array(value, np.int64), tl.int64)
     if value is None or isinstance(value, (bool, str)):
@@ -181,7 +195,7 @@ def _dtype(entry: dtypes.dtype) -> Any:
     return tl.str_to_ty(entry.triton, None)
 
 
-def _resolve(value: object) -> Any:
+def _resolve(value: Any) -> Any:
     """The value of a global name or a constant in a kernel that is interpreted."""
     if isinstance(value, (DeviceFunction, Kernel)):
         return _interpreted(value)
@@ -193,7 +207,24 @@ def _resolve(value: object) -> Any:
         return tuple(map(_resolve, value))
     if isinstance(value, KernelInterface):  # @triton.jit, Triton's own or a user's
         return _library_function(value)
+    if getattr(value, "__module__", None) in _LIBDEVICE and callable(value):  # imported by its name
+        return getattr(libdevice, value.__name__, _absent(value.__name__))
+    if tl.core.is_builtin(value):  # likewise, of Triton's language
+        return _computing(value, False)
     return value
+
+
+# the functions stand in the first without a body, and in the second as the compiler takes them
+_LIBDEVICE = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
+
+
+def _absent(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise KernelError(
+            f"libdevice.{name} is not interpreted", remedy="run it compiled: tritensor.cuda.simulate(compiled=True)"
+        )
+
+    return refuse
 
 
 def _typed(value: object) -> Any:
@@ -209,9 +240,13 @@ def _interpreted(function: DeviceFunction | Kernel) -> Any:
     return function.interpreted_form
 
 
-@cache
+_stand_ins: dict[int, Any] = {}  # by id: Triton computes the hash of a JITFunction from what it calls, which is swapped
+
+
 def _library_function(function: Any) -> Any:
     """An ordinary function in place of a JITFunction such as `tl.sum`; it is rewritten when first called."""
+    if id(function) in _stand_ins:
+        return _stand_ins[id(function)]
     made: list[Any] = []
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
@@ -220,6 +255,7 @@ def _library_function(function: Any) -> Any:
         return made[0](*args, **kwargs)
 
     stand_in.fn, stand_in.original = stand_in, function  # type: ignore[attr-defined]
+    _stand_ins[id(function)] = stand_in
     return stand_in
 
 
@@ -314,6 +350,16 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
         swaps.set_attr(lang, "range", _counted)
         swaps.set_attr(lang, "reduce", reduction.reduce)
         swaps.set_attr(lang, "associative_scan", reduction.associative_scan)
+    for path in _LIBDEVICE:
+        owner = importlib.import_module(path)
+        for name in [name for name, member in vars(owner).items() if getattr(member, "__module__", None) == path]:
+            swaps.set_attr(owner, name, getattr(libdevice, name, _absent(name)))
+    for name, member in inspect.getmembers(for_cuda, tl.core.is_builtin):
+        swaps.set_attr(for_cuda, name, _computing(member, False))
+    # functions of `@triton.jit` that a kernel reaches as attributes of modules and classes
+    swaps.set_attr(JITFunction, "__call__", lambda self, *args, **kwargs: _library_function(self)(*args, **kwargs))
+    # a function may ask for the `value` of its parameter, which the compiler passes as a constexpr
+    swaps.set_attr(tl.dtype, "value", property(lambda self: self))
     swaps.set_attr(tl.tensor, "__index__", _index)
     swaps.set_attr(tl.tensor, "__bool__", _truth)
     swaps.set_attr(interpreter, "_get_np_dtype", builder.numpy_dtype)

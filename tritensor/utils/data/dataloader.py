@@ -257,7 +257,10 @@ class _Staged:
         batch, error = self._ahead or self._pull()
         self._ahead = None
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame
         if self._device is not None:
             try:
                 self._ahead = self._pull()

@@ -206,7 +206,10 @@ class Prefetched:
     def __next__(self) -> Any:
         value, error = self.take()
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame
         return value
 
     def take(self) -> tuple[Any, BaseException | None]:

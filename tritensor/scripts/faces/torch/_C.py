@@ -59,6 +59,19 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     return place, found["dtype"], bool(found.get("non_blocking", flags and flags[0])), found.get("memory_format")
 
 
+class DispatchKeySet(frozenset[str]):
+    """The names of PyTorch's dispatch keys, for programs that build such a set to call past a kernel of their own."""
+
+    def __new__(cls, *keys: str) -> DispatchKeySet:
+        return super().__new__(cls, keys)
+
+
+class _Keys:
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
+DispatchKey = _Keys()
 _nn = SimpleNamespace(_parse_to=_parse_to)
 
 

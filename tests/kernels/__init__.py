@@ -1,0 +1,1 @@
+"""Kernels of public libraries, as they are, on simulated devices: see `__main__`."""

@@ -1,0 +1,170 @@
+"""`python -m tests.kernels [PROGRAM ...]`: launch libraries' Triton kernels here, compare with PyTorch, print a table.
+
+Two interpreters are needed: one with the libraries and Triton and without PyTorch (`--python`), and one with PyTorch,
+which computes the references on the CPU (`--torch`); tests/kernels/install.sh makes both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+DEVICES = ("interpreted", "sm_80", "sm_90")
+
+
+def lines(command: list[str], log: Path, limit: float, environment: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """What a process says of its cases, until it ends or says nothing for a time; then it is killed."""
+    with log.open("a") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+    said: queue.Queue[str | None] = queue.Queue()
+    assert process.stdout is not None
+    stream = process.stdout
+
+    def read() -> None:
+        for line in stream:
+            if line.startswith('{"case"'):
+                said.put(line)
+        said.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        while (line := said.get(timeout=limit)) is not None:
+            yield json.loads(line)
+    except queue.Empty:
+        yield {"case": None, "error": f"takes longer than {limit:.0f} s", "seconds": limit, "kernels": []}
+    finally:
+        process.kill()
+        process.wait()
+
+
+def run(python: str, program: str, device: str, names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """The cases of a program by name. A process that ends or hangs is started again for those that are left."""
+    found: dict[str, Any] = {}
+    log = Path(options.keep) / f"{program}.{device}.{options.order}.log"
+    log.write_text("")
+    while left := [name for name in names if name not in found]:
+        if time.monotonic() > options.until:
+            break
+        before = len(found)
+        command = [python, "-m", "tests.kernels.cases", program, options.keep, device, options.order, *left]
+        if device != "reference" and options.order == "run":
+            command[1:3] = ["-m", "tritensor", "run", "-m", "tests.kernels.cases"]
+        limit = min(options.limit, options.until - time.monotonic() + 5)
+        for each in lines(command, log, limit, _environment()):
+            each["case"] = each["case"] or next(name for name in left if name not in found)
+            found[each["case"]] = each
+            if options.verbose:
+                print(
+                    f"{device:12} {program}.{each['case']:32} {each['seconds']:7.1f} s  {each['error'] or 'agrees'}",
+                    flush=True,
+                )
+        if len(found) == before:  # it ended within a case, or before the first
+            words = ["the process ended: ", *(log.read_text(errors="replace").strip().splitlines()[-1:])]
+            found[left[0]] = {"case": left[0], "error": "".join(words)[:400], "seconds": 0, "kernels": []}
+    return found
+
+
+def cases_of(program: str, options: argparse.Namespace) -> list[str]:
+    """The names of a program's cases, in order."""
+    command = [options.torch, "-m", "tests.kernels.cases", program, options.keep, "list", "run"]
+    done = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{program}.py cannot be read: {done.stderr}")
+    names: list[str] = json.loads(done.stdout)
+    return [name for name in names if name in (options.case or [name])]
+
+
+def _environment() -> dict[str, str]:
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    vendor = {"GEMS_VENDOR": "nvidia"}  # FlagGems asks for nvidia-smi otherwise
+    return {**vendor, **os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def main() -> int:
+    """Print the table; returns 1 if a kernel has no right result."""
+    parser = argparse.ArgumentParser(prog="python -m tests.kernels", description=__doc__)
+    parser.add_argument("program", nargs="*", help="the programs; all by default")
+    parser.add_argument("--case", action="append", help="only cases of this name")
+    parser.add_argument("--device", action="append", help=f"of {', '.join(DEVICES)}, cuda (a real one); all simulated")
+    parser.add_argument("--order", default="run", choices=["run", "triton"], help="what is imported first")
+    parser.add_argument("--python", default=sys.executable, help="has the libraries")
+    parser.add_argument("--torch", default=sys.executable, help="has PyTorch")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--limit", type=float, default=120, help="seconds of a case")
+    parser.add_argument("--minutes", type=float, default=600, help="of the whole")
+    parser.add_argument("--keep", metavar="FOLDER", help="where logs and references stay")
+    parser.add_argument("--verbose", action="store_true", help="a line for each case as it ends")
+    options = parser.parse_args()
+    options.until = time.monotonic() + 60 * options.minutes
+    programs = sorted(each.stem for each in HERE.glob("programs/*.py"))
+    if unknown := set(options.program) - set(programs):
+        parser.error(f"no program {', '.join(sorted(unknown))}")
+    programs = options.program or programs
+    with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(options.jobs) as pool:
+        options.keep = options.keep or made
+        Path(options.keep).mkdir(exist_ok=True)
+        return table(programs, options, pool)
+
+
+def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExecutor) -> int:
+    """Run everything and print it."""
+    devices = options.device or list(DEVICES)
+    names = {each: cases_of(each, options) for each in programs}
+    references = dict(zip(programs, pool.map(lambda each: _references(each, names[each], options), programs)))
+    jobs = [(program, device) for device in devices for program in programs]
+    found = dict(
+        zip(jobs, pool.map(lambda job: run(options.python, job[0], job[1], names[job[0]], options), jobs), strict=True)
+    )
+    print(f"{'case':44}" + "".join(f"{device:>13}" for device in devices))
+    agreed: dict[str, set[str]] = {device: set() for device in devices}
+    seen: set[str] = set()
+    short = 0
+    for program in programs:
+        for name in names[program]:
+            row, reasons = [], {}
+            for device in devices:
+                each = found[program, device].get(name, {"error": "not begun", "kernels": [], "seconds": 0})
+                wrong = references[program].get(name) or each["error"]
+                kernels = {f"{program}.{kernel}" for kernel in each["kernels"]}
+                seen |= kernels or {f"{program}.{name}"}
+                if wrong is None:
+                    agreed[device] |= kernels
+                    row.append(f"{each['seconds']:.1f} s")
+                else:
+                    row.append("-")
+                    reasons.setdefault(wrong, []).append(device)
+            print(f"{program + '.' + name:44}" + "".join(f"{each:>13}" for each in row))
+            for reason, where in reasons.items():
+                print(f"    {', '.join(where)}: {reason}")
+                short += 1
+    for device in devices:
+        print(f"{device}: {len(agreed[device])} kernels agree, of {len(seen)} that were launched anywhere")
+    for kernel in sorted(seen - set.intersection(*agreed.values())):
+        print(f"    {kernel}: only on {', '.join(each for each in devices if kernel in agreed[each]) or 'no device'}")
+    return int(short > 0)
+
+
+def _references(program: str, names: list[str], options: argparse.Namespace) -> dict[str, str | None]:
+    """Compute a program's references, those that are not known; returns the errors by case."""
+    source = (HERE / "programs" / f"{program}.py").stat().st_mtime
+    known = {name: Path(options.keep) / f"{program}.{name}.npz" for name in names}
+    left = [name for name, path in known.items() if not path.exists() or path.stat().st_mtime < source]
+    found = run(options.torch, program, "reference", left, options)
+    return {name: f"the reference: {each['error']}" if each["error"] else None for name, each in found.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Programs of users who write Triton kernels, as they are."""

@@ -1,0 +1,94 @@
+"""Tells a shadow what interpreted kernels access, and finds the line of a kernel that runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from triton._C.libtriton import interpreter as memory
+
+from ...drivers.lines import place_of
+from ...errors import KernelError, explain
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+_SELF = __name__.rpartition(".")[0]
+
+
+def _frames(frame: FrameType | None) -> Iterator[tuple[str, int]]:
+    """File and line of what runs in a kernel, innermost first."""
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name == f"{_SELF}.run" and frame.f_code.co_name == "run":
+            return
+        if not name.startswith((f"{_SELF}.", "triton.")):
+            yield frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+
+
+def here() -> str:
+    """The line of the kernel that runs: `kernel.py:91`."""
+    return place_of(list(_frames(sys._getframe(1))))
+
+
+def raised_at(error: BaseException) -> str:
+    """The line of the kernel in which an error was raised."""
+    trace: TracebackType | None = error.__traceback__
+    found: list[tuple[str, int]] = []
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__", "")
+        if not name.startswith((f"{_SELF}.", "triton.")):
+            found.insert(0, (trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return place_of(found)
+
+
+class _Accesses:
+    """The accesses of one program: addresses, its number, and what raises an error about them."""
+
+    def __init__(self, builder: Builder, pointer: Any, active: np.ndarray) -> None:
+        self.builder = builder
+        self.addresses = pointer.data[active].astype(np.int64)
+        x, y, z = builder.grid_idx
+        number = x + builder.grid_dim[0] * (y + builder.grid_dim[1] * z)
+        self.programs = np.full(len(self.addresses), number, np.int32)
+        self.nbytes = max(1, pointer.get_element_ty().primitive_bitwidth // 8)
+        self.line = here()
+        if (wrong := self.addresses % self.nbytes != 0).any():
+            self.fail(f"CUDA error: misaligned address of {self.nbytes} bytes", wrong)
+
+    def fail(self, text: str, wrong: np.ndarray) -> NoReturn:
+        place = f"at {self.line}, program {self.builder.grid_idx}"
+        raise KernelError(explain(f"{text} in {self.builder.name}", place))
+
+
+def read(builder: Builder, pointer: Any, active: np.ndarray, volatile: bool) -> None:
+    """Tell of a load."""
+    shadow, each = builder.shadow, _Accesses(builder, pointer, active)
+    assert shadow is not None
+    if volatile:
+        shadow.meet(each.addresses, each.programs)
+    else:
+        shadow.read(each.addresses, each.nbytes, each.programs, each.line, each.fail)
+
+
+def write(builder: Builder, pointer: Any, active: np.ndarray, data: np.ndarray) -> None:
+    """Tell of a store, before it is done."""
+    shadow, each = builder.shadow, _Accesses(builder, pointer, active)
+    assert shadow is not None
+    count, kind = len(each.addresses), np.dtype(f"u{data.dtype.itemsize}")
+    where, zeros = each.addresses.astype(np.uint64), np.zeros(count, kind)
+    old = memory.load(where, np.ones(count, np.bool_), zeros, kind)
+    shadow.write(each.addresses, old, data[active], each.programs, each.line, each.fail)
+
+
+def update(builder: Builder, pointer: Any, active: np.ndarray, rest: tuple[Any, ...]) -> None:
+    """Tell of an atomic operation; among its arguments is the order that it makes."""
+    shadow, each = builder.shadow, _Accesses(builder, pointer, active)
+    assert shadow is not None
+    orders = not any("RELAXED" in str(value) for value in rest)
+    shadow.update(each.addresses, each.nbytes, each.programs, each.line, each.fail, orders)
