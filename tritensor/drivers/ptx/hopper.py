@@ -160,7 +160,7 @@ class _Tiles:
             m.shared.differ()
             if races.watched(m):
                 races.published(m, which, first, chunks.reshape(-1) * 16)
-            m.shared.touch(which, first, chunks.reshape(-1) * 16, 16)
+            m.shared.note("read", m.shared.each(which, first, chunks.reshape(-1) * 16, 16))
             return self.numbers(m.shared.bytes.view(np.complex128)[blocks[:, None, None], chunks])
 
         return load

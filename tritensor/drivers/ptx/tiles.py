@@ -362,15 +362,15 @@ def _together(m: Machine, boxes: _Boxes, thread: int, barriers: list[_Barrier]) 
         barrier.signal(0, -boxes.nbytes)
 
 
-def _touch(m: Machine, block: int, thread: int, chunks: Array, words: Array | None = None) -> None:
+def _note(m: Machine, kind: str, block: int, thread: int, chunks: Array) -> None:
     m.shared.differ(m.late)
-    m.shared.touch(np.full(chunks.shape, block), np.full(chunks.shape, thread), chunks * 16, 16, words)
+    m.shared.note(kind, m.shared.each(np.full(chunks.shape, block), np.full(chunks.shape, thread), chunks * 16, 16))
 
 
 def _fetch(m: Machine, block: int, thread: int, box: _Boxes, barrier: _Barrier) -> None:
     """Copy a tile to shared memory; what lies outside of the array is filled."""
     known, words, chunks = m.shared, m.shared.rows[16][block], box.chunks
-    _touch(m, block, thread, chunks, words[chunks])
+    _note(m, "copy", block, thread, chunks)
     first = (block * known.size + int(chunks.min()) * 16) // known.grain
     written = slice(first, first + chunks.size * 16 // known.grain)
 
@@ -393,7 +393,7 @@ def _sending(m: Machine, block: int, thread: int, box: _Boxes) -> Callable[[Arra
         if races.watched(m):
             at = box.chunks * 16
             races.published(m, np.full(at.shape, block), np.full(at.shape, thread), at)
-        _touch(m, block, thread, box.chunks)
+        _note(m, "read", block, thread, box.chunks)
         if races.watched(m) and (region := box.region()) is not None:
             tile = m.shared.rows[16][block, box.chunks].view(np.uint8).reshape(box.shape)[box.inside]
             m.memory.moved(m, block, region, tile)
