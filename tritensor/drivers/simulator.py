@@ -32,7 +32,7 @@ from .protocol import DeviceProperties, OutOfRoom
 from .shadow import Shadow
 
 if TYPE_CHECKING:
-    from .loading import LaunchRequest
+    from .loading import Compiled, LaunchRequest, Loaded
     from .streams import Stream
 
 _UNITS = {
@@ -149,15 +149,14 @@ class Simulator(Driver):
 
     Attributes:
         seed: of the errors of instructions that a card executes approximately.
-        recorder: what runs compiled kernels in the device's place to count their work (`profiling.profile`), or None.
     """
 
     seed = 0
-    recorder: Any = None
 
     is_simulated = True
     kind = "simulated in host memory"
-    lacks_nccl = "the devices are simulated"
+    lacks_nccl = lacks_gluon = "the devices are simulated"
+    predicts = True
     hidden = "the device is simulated: there is no memory of a card that another library could use"
     checks_by_default = True
 
@@ -411,6 +410,12 @@ class Simulator(Driver):
         live = self.spans(index) if late else None
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
         self.submit(stream, run if self.shadow is None else self.shadow.around(request, run))
+
+    def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
+        """A compiled kernel, which is executed in the memory of the devices."""
+        from .execution import executed
+
+        return executed(self, compiled, label)
 
     def tensor_map(self, *facts: Any) -> bytes:
         """What `TensorDescriptor` describes, for kernels that copy tiles; see `ptx.tiles.encoded`."""

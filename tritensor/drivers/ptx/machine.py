@@ -58,7 +58,10 @@ class _Chunk(Machine):
 
     def run(self) -> None:
         """Execute the chunk until all lanes have returned."""
-        blocks, few = self.kernel.blocks, self.blocks * self.threads <= _FEW and self.counters is None and not watched(self)
+        blocks, few = (
+            self.kernel.blocks,
+            self.blocks * self.threads <= _FEW and self.counters is None and not watched(self),
+        )
         while True:
             if not self.pending and not self._release():
                 return

@@ -334,7 +334,9 @@ class Shared:
         kept = memory[:, pattern.places]
         left = kept != words
         if left.any():
-            lanes, blocks = (np.broadcast_to(each[:: pattern.number], left.shape) for each in (pattern.lanes, pattern.blocks))
+            lanes, blocks = (
+                np.broadcast_to(each[:: pattern.number], left.shape) for each in (pattern.lanes, pattern.blocks)
+            )
             if len(memory) > 1:
                 blocks = np.broadcast_to(np.arange(m.blocks)[:, None], left.shape)
             if _shuffles(m.kernel):  # sums of a warp that cancel may differ in all bits
