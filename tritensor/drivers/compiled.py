@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DeviceError
 from .compiling import CompilingDriver
 from .loading import Target
 from .shadow import views_of
@@ -37,12 +36,9 @@ class CompiledSimulator(CompilingDriver, Simulator):
         major, minor = self.capability(index)
         return "cuda", major * 10 + minor
 
-    load = Simulator.load
+    load, refused = Simulator.load, Simulator.refused
 
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
         if self.shadow is not None:
             self.shadow.views = views_of(request)
         super().launch(stream, request)
-
-    def refused(self, label: str, error: Exception) -> DeviceError:
-        return DeviceError(f"CUDA error: launch failure at the launch of {label}", str(error))

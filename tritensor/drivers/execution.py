@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from contextlib import nullcontext
 from typing import Any
+
+import numpy as np
 
 from .. import settings
 from ..errors import DeviceError
+from .lines import arranged
 from .loading import Compiled, Loaded
 from .ptx.machine import run
 from .ptx.memory import Memory
 from .ptx.parse import Kernel, parse
+from .ptx.races import Watched
 
 __all__ = ["executed"]
 

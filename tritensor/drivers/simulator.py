@@ -412,13 +412,14 @@ class Simulator(Driver):
         self.submit(stream, run if self.shadow is None else self.shadow.around(request, run))
 
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
-        """A compiled kernel, which is executed in the memory of the devices."""
         from .execution import executed
 
         return executed(self, compiled, label)
 
+    def refused(self, label: str, error: Exception) -> DeviceError:
+        return DeviceError(f"CUDA error: launch failure at the launch of {label}", str(error))
+
     def tensor_map(self, *facts: Any) -> bytes:
-        """What `TensorDescriptor` describes, for kernels that copy tiles; see `ptx.tiles.encoded`."""
         from .ptx.tiles import encoded
 
         return encoded(*facts)
