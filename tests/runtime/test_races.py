@@ -25,7 +25,18 @@ if not HAS_TRITON:
 import triton
 import triton.language as tl
 
-MODES = {"interpreted": {}, "sm_80": {"compiled": True, "capability": (8, 0)}, "sm_90": {"compiled": True}}
+MODES: dict[str, dict[str, Any]] = {
+    "interpreted": {"compiled": False},
+    "sm_80": {"compiled": True, "capability": (8, 0)},
+}
+MODES["sm_90"] = {"compiled": True}
+
+
+@pytest.fixture(autouse=True)
+def at_once() -> Iterator[None]:
+    """Where streams run late, a kernel fails when it is waited for."""
+    with settings.simulate_late(False):
+        yield
 
 
 @pytest.fixture(params=MODES)
@@ -77,6 +88,15 @@ def adds(out_ptr, x_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def adds_by_comparing(out_ptr):
+    before = tl.load(out_ptr)
+    now = tl.atomic_cas(out_ptr, before, before + 1)
+    while now != before:
+        before = now
+        now = tl.atomic_cas(out_ptr, before, before + 1)
+
+
+@triton.jit
 def all_write_the_same(out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.arange(0, BLOCK), 7.0)
 
@@ -104,6 +124,9 @@ def test_what_does_not_depend_on_the_order_is_no_race(device: Any) -> None:
         out = vector(2, dtype)
         adds[(4,)](out, torch.ones(512, device="cuda", dtype=dtype), BLOCK=128)
         assert out[0].item() == 512
+    count = vector(1, torch.int32)
+    adds_by_comparing[(4,)](count)
+    assert count.item() == 4
     out = torch.empty(128, device="cuda")
     all_write_the_same[(4,)](out, BLOCK=128)
     x = torch.arange(512.0, device="cuda")
@@ -177,7 +200,7 @@ def test_without_it_nothing_is_noted() -> None:
 
 
 def test_an_access_outside_of_a_view_is_an_error_where_that_is_strict() -> None:
-    with torch.cuda.simulate(races=True) as simulation:
+    with torch.cuda.simulate(races=True, compiled=False) as simulation:
         simulation.shadow.strict = True
         x = torch.zeros(8, 8, device="cuda")
         with pytest.raises(KernelError, match="outside of the view that was passed"):

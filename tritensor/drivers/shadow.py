@@ -27,7 +27,7 @@ _CLOCKS = 1024
 #: Times of the last write, read and atomic operation in a launch, and the numbers of the programs that made them.
 _CELL = np.dtype(
     [(name, "i4") for name in ("wrote", "writer", "line", "turn", "seen", "reader", "met", "atomic")]
-    + [(name, "?") for name in ("written", "several", "outside")],
+    + [(name, "?") for name in ("written", "several", "outside", "compared")],
     align=True,
 )
 
@@ -206,9 +206,9 @@ class Shadow:
             self._conflict(
                 cells, "writer", own, True, refuse, "a program reads what another one wrote in the same launch"
             )
-            self._conflict(
-                cells, "atomic", own, True, refuse, "a program reads what another one updates in the same launch"
-            )
+            # a value that is compared before it is used may be an old one
+            plain, text = ~cells["compared"], "a program reads what another one updates in the same launch"
+            self._conflict(cells, "atomic", own, plain, refuse, text)
             fresh, others = cells["seen"] < self._start, cells["reader"] != own
             allocation.cells["several"][at] = ~fresh & (cells["several"] | others)
             allocation.cells["seen"][at], allocation.cells["reader"][at] = self._now, own
@@ -253,12 +253,13 @@ class Shadow:
             known["wrote"][at], known["writer"][at], known["line"][at] = self._now, own, number
 
     def update(
-        self, addresses: np.ndarray, nbytes: int, programs: np.ndarray, line: str, fail: Fail, orders: bool = True
+        self, addresses: np.ndarray, nbytes: int, programs: np.ndarray, line: str, fail: Fail, order: str = ""
     ) -> None:
         """Check atomic operations and note them.
 
         Args:
-            orders: they are not relaxed: programs that use one address are ordered by them.
+            order: "relaxed", unless programs that use one address are ordered by them; "cas", if what was read before
+                is compared with what is there.
         """
         self._now += 1
         number = self._lines.setdefault(line, len(self._lines))
@@ -270,9 +271,11 @@ class Shadow:
             self._look_outside(allocation, cells, "updates", line, refuse)
             text = "an atomic operation updates what another program {} without one"
             self._conflict(cells, "writer", own, True, refuse, text.format("wrote"))
-            self._conflict(cells, "reader", own, True, refuse, text.format("has read"))
+            if order != "cas":
+                self._conflict(cells, "reader", own, True, refuse, text.format("has read"))
             known["met"][at], known["atomic"][at], known["line"][at] = self._now, own, number
-        if orders:
+            known["compared"][at] = order == "cas"
+        if order != "relaxed":
             self.meet(addresses, programs)
 
     def meet(self, addresses: np.ndarray, programs: np.ndarray) -> None:

@@ -6,6 +6,7 @@ first `.section` of one file.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -256,7 +257,7 @@ class _Body:
             rest = line.split("//", 1)[0].strip()
             if rest.split(None, 1)[:1] == [".loc"] and not waiting:
                 if not assembly:  # within inline assembly LLVM counts its lines on from the source's
-                    self._line(rest)
+                    self._line(line)
                 continue
             while rest:
                 if not waiting and rest[0] in "{}":
@@ -283,14 +284,16 @@ class _Body:
         here, *outer = (
             tuple(map(int, each)) for each in re.findall(r"(?:\.loc|inlined_at)\s+(\d+)\s+(\d+)\s+(\d+)", text)
         )
+        # LLVM of Triton 3.6 says it in a comment: `// helper.py:4:12 @[ kernel.py:8:9 ]`
+        for name, line in re.findall(r"@\[ (\S+?):(\d+)", text):
+            file = next((number for number, path in self.files.items() if os.path.basename(path) == name), 0)
+            outer.append((file, int(line), 0))
         self.where = len(self.kernel.lines)
         self.kernel.lines.append((self.files.get(here[0], ""), here[1]))
         self.outer[here] = outer[0] if outer else None
-        called: list[tuple[str, int]] = []
-        place = self.outer[here]
-        while place is not None and len(called) < 64:
-            called.append((self.files.get(place[0], ""), place[1]))
-            place = self.outer.get(place)
+        while outer and (place := self.outer.get(outer[-1])) is not None and len(outer) < 64:
+            outer.append(place)
+        called = [(self.files.get(file, ""), line) for file, line, _ in outer]
         if called or self.calling:
             self.kernel.callers[self.where] = called + self.calling
 

@@ -51,7 +51,7 @@ class Watched(Memory):
         """As of any memory, and no other program of the launch may have accessed it without an atomic operation."""
         found = super().cells(m, addresses, nbytes, active)
         each = _Accesses(m, addresses, active)
-        self.shadow.update(each.addresses, nbytes, each.programs, each.line, each.fail, m.order != "relaxed")
+        self.shadow.update(each.addresses, nbytes, each.programs, each.line, each.fail, m.order)
         return found
 
     def moved(self, m: Machine, block: int, region: Array, tile: Array | None = None) -> None:

@@ -92,10 +92,12 @@ class Watching:
         old = memory.load(where, np.ones(count, np.bool_), np.zeros(count, kind), kind)
         self.shadow.write(each.addresses, old, data[active], each.programs, each.line, each.fail)
 
-    def note_update(self, pointer: interpreter.TensorHandle, active: np.ndarray, rest: tuple[object, ...]) -> None:
+    def note_update(
+        self, pointer: interpreter.TensorHandle, active: np.ndarray, rest: tuple[object, ...], order: str = ""
+    ) -> None:
         """Tell of an atomic operation; among its arguments is the order that it makes."""
         if self.shadow is None:
             return
         each = _Accesses(self, pointer, active)
-        orders = not any("RELAXED" in str(value) for value in rest)
-        self.shadow.update(each.addresses, each.nbytes, each.programs, each.line, each.fail, orders)
+        order = "relaxed" if any("RELAXED" in str(value) for value in rest) else order
+        self.shadow.update(each.addresses, each.nbytes, each.programs, each.line, each.fail, order)
