@@ -76,13 +76,23 @@ def _leading(a: Array) -> Array:
 
 @instruction("shl", "shr")
 def _shift(i: Instruction, kernel: Kernel) -> Step:
-    kind = TYPES[i.parts[-1]]
-    return writes(i, kind, [kind, TYPES["u32"]], kind, _shifted(i.parts[0] == "shl"))
+    kind, left, count = TYPES[i.parts[-1]], i.parts[0] == "shl", i.operands[2]
+    compute = _shifted(left)
+    if isinstance(count, Immediate) and 0 <= count.bits < 8 * kind.size:
+        fixed = np.dtype(kind.number).type(count.bits)
+        compute = (lambda a, _: a << fixed) if left else (lambda a, _: a >> fixed)
+    return writes(i, kind, [kind, TYPES["u32"]], kind, compute)
 
 
 @instruction("bfe", "bfi")
 def _fields(i: Instruction, kernel: Kernel) -> Step:
     kind, count = TYPES[i.parts[-1]], TYPES["u32"]
+    if i.parts[0] == "bfe" and all(isinstance(operand, Immediate) for operand in i.operands[2:]):
+        start, size = (operand.bits & 255 for operand in i.operands[2:])  # type: ignore[union-attr]
+        number, width = np.dtype(kind.number), 8 * kind.size
+        if size > 0 and start + size <= width:  # out of the way on the left, then on the right with the sign
+            up, down = number.type(width - start - size), number.type(width - size)
+            return writes(i, kind, [kind], kind, lambda a: a << up >> down)
     if i.parts[0] == "bfe":
         return writes(i, kind, [kind, count, count], kind, _field)
     return writes(i, kind, [kind, kind, count, count], kind, _inserted)
@@ -206,6 +216,8 @@ def _set(i: Instruction, kernel: Kernel) -> Step:
         return halves
     a, b = (source(operand, kind) for operand in i.operands[1:3])
     ftz = "ftz" in i.parts
+    if i.parts[1] == "num" and i.operands[1] == i.operands[2]:
+        compare = np.equal
 
     def run(m: Machine, mask: Mask) -> None:
         x, y = a(m), b(m)
@@ -215,6 +227,23 @@ def _set(i: Instruction, kernel: Kernel) -> Step:
             writes[1](m, ~found, mask)
 
     return run
+
+
+_TESTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda x: ~np.isnan(x),
+    "notanumber": np.isnan,
+    "normal": lambda x: np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny),
+    "subnormal": lambda x: (x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny),
+}
+
+
+@instruction("testp")
+def _test(i: Instruction, kernel: Kernel) -> Step:
+    test, kind = _TESTS[i.parts[1]], TYPES[i.parts[2]]
+    write, read = target(i.operands[0], TYPES["pred"]), source(i.operands[1], kind)
+    return lambda m, mask: write(m, test(read(m)), mask)
 
 
 @instruction("selp")
@@ -245,12 +274,16 @@ def _move(i: Instruction, kernel: Kernel) -> Step:
     copies = writes(i, kind, [kind], kind, lambda a: a)
     if not isinstance(by, Register):
         return copies
-    slot = by.slot
+    assert isinstance(to, Register)
+    slot, result, alike = by.slot, to.slot, to.kind == by.kind
 
     def run(m: Machine, mask: Mask) -> None:
         # compilers move what is not defined where it does not matter: whoever computes with it has made a mistake
-        if m.registers[slot] is not None:
-            copies(m, mask)
+        if (bits := m.registers[slot]) is not None:
+            if alike and mask is None:
+                m.registers[result] = bits
+            else:
+                copies(m, mask)
 
     return run
 
@@ -275,8 +308,14 @@ def _pack(to: Operand, by: Vector, whole: Type) -> Step:
     kind = _part(whole, len(by.parts))
     reads, write = [source(each, kind) for each in by.parts], target(to, whole)
 
+    slots = [each.slot if isinstance(each, Register) else -1 for each in by.parts]
+    zero = np.zeros((1, 1), kind.bits)
+
     def run(m: Machine, mask: Mask) -> None:
-        parts = np.stack(np.broadcast_arrays(*[read(m) for read in reads]), -1)
-        write(m, parts.view(whole.bits)[..., 0], mask)
+        # one half may be undefined, as where a reduction exchanges pairs of which the second is not there
+        known = [slot < 0 or m.registers[slot] is not None for slot in slots]
+        if any(known):
+            found = [read(m) if is_known else zero for read, is_known in zip(reads, known)]
+            write(m, np.stack(np.broadcast_arrays(*found), -1).view(whole.bits)[..., 0], mask)
 
     return run

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -34,6 +34,13 @@ class Immediate:
 
 
 @dataclass(frozen=True, slots=True)
+class Decimal:
+    """A float that was written in decimals, as in inline assembly; it is rounded to the type that reads it."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Name:
     """A variable, a special register, a label, or `_`."""
 
@@ -49,14 +56,14 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`; of TMA also the coordinates in braces."""
+    """`[base+offset]`; of TMA also the coordinates in braces. Of several instructions as one, an offset of each."""
 
     base: Operand
-    offset: int
+    offset: int | tuple[int, ...]
     rest: tuple[Operand, ...] = ()
 
 
-Operand = Register | Immediate | Name | Vector | Address
+Operand = Register | Immediate | Decimal | Name | Vector | Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +82,9 @@ class Block:
     """A basic block: instructions of which only the last may branch, wait or return."""
 
     instructions: list[Instruction] = field(default_factory=list)
-    #: what executes them, made when the block is first entered; `machine.Machine` owns both
-    steps: list | None = None
+    #: what executes them, by whether a chunk has few lanes, made when the block is first entered, and what ends it
+    steps: dict[bool, list] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)  # registers whose values only steps of this block pass on
     end: object = None
 
 
@@ -116,6 +124,19 @@ class Kernel:
     def place(self, where: int) -> str:
         """The source line of an instruction: `kernel.py:91`, or `kernel.py:91 (calls helper.py:5)`."""
         return place_of([self.lines[where], *self.callers.get(where, ())])
+
+
+def slots_in(operands: Iterable[Operand]) -> list[int]:
+    """The registers that operands name."""
+    found: list[int] = []
+    for operand in operands:
+        if isinstance(operand, Register):
+            found.append(operand.slot)
+        elif isinstance(operand, Vector):
+            found += slots_in(operand.parts)
+        elif isinstance(operand, Address):
+            found += slots_in((operand.base, *operand.rest))
+    return found
 
 
 _SIZES = {"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4}
@@ -362,6 +383,8 @@ class _Body:
             return Immediate(int(match[1], 16), text)
         if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
             return Immediate(int(text.rstrip("U"), 0), text)
+        if re.fullmatch(r"-?\d+(\.\d*([eE][+-]?\d+)?|[eE][+-]?\d+)", text):
+            return Decimal(float(text))
         return Name(text)
 
     def _register(self, name: str) -> Register | None:

@@ -261,6 +261,8 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
     @staticmethod
     def _tile(desc: interpreter.TensorDescHandle, indices: Any) -> tuple[Any, Any]:
         pointers, mask = desc.materialize_pointers(indices)
+        if isinstance(mask, np.ndarray):  # of Triton 3.6
+            mask = TensorHandle(mask, tl.int1)
         return TensorHandle(pointers.data, pointers.dtype, desc.base.attr), mask
 
     # casts
