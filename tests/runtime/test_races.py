@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -215,9 +216,9 @@ def test_memory_that_is_not_known_is_left_alone() -> None:
     shadow.mark(0, 8)
     shadow.mark(4096, 64)
     shadow.copied(8192, 4096, 8)
-    with shadow.launching(1)():
-        shadow.read(np.array([16, 9000], np.int64), 4, np.zeros(2, np.int32), "", pytest.fail)
-        shadow.read(np.array([4096], np.int64), 16, np.zeros(1, np.int32), "", pytest.fail)
+    each = SimpleNamespace(programs=np.zeros(3, np.int32), line="", fail=pytest.fail)
+    each.addresses = np.array([16, 4096, 9000], np.int64)
+    shadow.launching(1)(lambda: shadow.read(each, 4))()
     shadow.freed(4096)
     shadow.freed(4096)
 

@@ -79,9 +79,9 @@ class Watching:
             return
         each = _Accesses(self, pointer, active)
         if volatile:
-            self.shadow.meet(each.addresses, each.programs)
+            self.shadow.meet(each)
         else:
-            self.shadow.read(each.addresses, each.nbytes, each.programs, each.line, each.fail)
+            self.shadow.read(each, each.nbytes)
 
     def note_write(self, pointer: interpreter.TensorHandle, active: np.ndarray, data: np.ndarray) -> None:
         """Tell of a store, before it is done."""
@@ -90,7 +90,7 @@ class Watching:
         each, kind = _Accesses(self, pointer, active), np.dtype(f"u{data.dtype.itemsize}")
         where, count = each.addresses.astype(np.uint64), len(each.addresses)
         old = memory.load(where, np.ones(count, np.bool_), np.zeros(count, kind), kind)
-        self.shadow.write(each.addresses, old, data[active], each.programs, each.line, each.fail)
+        self.shadow.write(each, old, data[active])
 
     def note_update(
         self, pointer: interpreter.TensorHandle, active: np.ndarray, rest: tuple[object, ...], order: str = ""
@@ -100,4 +100,4 @@ class Watching:
             return
         each = _Accesses(self, pointer, active)
         order = "relaxed" if any("RELAXED" in str(value) for value in rest) else order
-        self.shadow.update(each.addresses, each.nbytes, each.programs, each.line, each.fail, order)
+        self.shadow.update(each, each.nbytes, order)
