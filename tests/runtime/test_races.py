@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -208,6 +209,24 @@ def test_an_access_outside_of_a_view_is_an_error_where_that_is_strict() -> None:
             in_place[(1,)](x[:, :4], BLOCK=32)
         with pytest.raises(KernelMemoryError, match=r"illegal memory access(?s:.*)at test_races\.py:\d+"):
             in_place[(1,)](x[:, :4], BLOCK=64)
+
+
+@triton.jit
+def asserts(x_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.device_assert(x > 0, "too small")
+
+
+@triton.jit
+def refused(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 4), tl.arange(0, 4) + tl.arange(0, 8))
+
+
+@pytest.mark.parametrize(("kernel", "constants", "line"), [(asserts, {"BLOCK": 4}, 3), (refused, {}, 2)])
+def test_what_fails_in_the_interpreter_names_its_line(kernel: Any, constants: dict[str, Any], line: int) -> None:
+    with torch.cuda.simulate(compiled=False), pytest.raises(RuntimeError) as caught:
+        kernel[(1,)](vector(4), **constants)
+    assert re.search(rf"at test_races\.py:{kernel.starting_line_number + line}\b", str(caught.value))
 
 
 def test_memory_that_is_not_known_is_left_alone() -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NoReturn
 
 import numpy as np
@@ -18,32 +17,23 @@ from ...errors import KernelError, explain
 _SELF = __name__.rpartition(".")[0]
 
 
-def _frames(frame: FrameType | None) -> Iterator[tuple[str, int]]:
-    """File and line of what runs in a kernel, innermost first."""
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name == f"{_SELF}.run" and frame.f_code.co_name == "run":
-            return
-        if not name.startswith((f"{_SELF}.", "triton.")):
-            yield frame.f_code.co_filename, frame.f_lineno
+def here(frame: FrameType | None = None) -> str:
+    """The line of the kernel that runs, or ran in a frame: `kernel.py:91`."""
+    found = []
+    frame = frame or sys._getframe(1)
+    while frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) != (f"{_SELF}.run", "run"):
+        if not frame.f_globals.get("__name__", "").startswith((f"{_SELF}.", "triton.")):
+            found.append((frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
-
-
-def here() -> str:
-    """The line of the kernel that runs: `kernel.py:91`."""
-    return place_of(list(_frames(sys._getframe(1))))
+    return place_of(found)
 
 
 def raised_at(error: BaseException) -> str:
     """The line of the kernel in which an error was raised."""
-    trace: TracebackType | None = error.__traceback__
-    found: list[tuple[str, int]] = []
-    while trace is not None:
-        name = trace.tb_frame.f_globals.get("__name__", "")
-        if not name.startswith((f"{_SELF}.", "triton.")):
-            found.insert(0, (trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return place_of(found)
+    return here(trace.tb_frame if trace else None)
 
 
 class _Accesses:
