@@ -23,13 +23,14 @@ CASES = [(name, mode) for name, planted in PLANTED.items() for mode in planted.m
 
 def message_of(planted: Planted, mode: str) -> str:
     """The error or the warning of a launch."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"compiled": False}
     if mode != "interpreted":
         options = {"compiled": True, "capability": tuple(map(int, mode.split(".")))}
     with torch.cuda.simulate(races=True, **options), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             planted.launch(planted.kernel)
+            torch.cuda.synchronize()  # where streams run late
         except (RuntimeError, AssertionError) as error:
             return str(error)
     assert len(warned) == 1, "nothing was found"

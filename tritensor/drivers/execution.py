@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def _enqueue(
     order, shadow = settings.grid_order.value, driver.shadow
     # what nothing waits for has to be missing, or it would not be found
     lazy = late or shadow is not None
-    watched = nullcontext if shadow is None else shadow.launching(math.prod(grid))
+    watched = shadow.launching(math.prod(grid)) if shadow is not None else None
 
     def work() -> None:
         spans = driver.spans(queue.index) if live is None else live
@@ -68,8 +68,8 @@ def _enqueue(
         def execute(counters: Any = None, blocks: Any = None) -> None:
             if blocks is None and order != "forward":
                 blocks = np.array(arranged(range(math.prod(grid)), order))
-            with watched():
-                run(kernel, grid, numbers, memory, compiled.shared, driver.seed, lazy, counters, blocks)
+            launch = partial(run, kernel, grid, numbers, memory, compiled.shared, driver.seed, lazy, counters, blocks)
+            (launch if watched is None else watched(launch))()
 
         if driver.recorder is None:
             execute()

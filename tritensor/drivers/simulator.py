@@ -10,6 +10,7 @@ so that a missing wait gives a wrong result every time instead of once in a thou
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -29,7 +30,7 @@ from .allocator import PinnedBlock
 from .current import use
 from .driver import Driver
 from .protocol import DeviceProperties, OutOfRoom
-from .shadow import Shadow
+from .shadow import Shadow, views_of
 
 if TYPE_CHECKING:
     from .loading import Compiled, LaunchRequest, Loaded
@@ -409,7 +410,10 @@ class Simulator(Driver):
         late = settings.simulate_late.value and id(stream.handle) not in self.captures
         live = self.spans(index) if late else None
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
-        self.submit(stream, run if self.shadow is None else self.shadow.around(request, run))
+        if self.shadow is not None:
+            self.shadow.views = views_of(request)
+            run = self.shadow.launching(math.prod(request.grid))(run)
+        self.submit(stream, run)
 
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
         from .execution import executed
