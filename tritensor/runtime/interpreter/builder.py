@@ -269,6 +269,7 @@ class Builder(interpreter.InterpreterBuilder):
     @staticmethod
     def _tile(desc: interpreter.TensorDescHandle, indices: Any) -> tuple[Any, Any]:
         pointers, mask = desc.materialize_pointers(indices)
+        mask = mask if isinstance(mask, TensorHandle) else TensorHandle(mask, tl.int1)  # an array in Triton 3.6
         return TensorHandle(pointers.data, pointers.dtype, desc.base.attr), mask
 
     # casts
