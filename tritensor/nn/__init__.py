@@ -13,6 +13,7 @@ from . import (
     dropout,
     embedding,
     functional,
+    grad,
     init,
     lazy,
     lazy_normalization,
