@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import KernelError
 from .memory import WORDS
 from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
+from .shared import Apart
 from .state import Machine, Mask
 from .table import Step, instruction, place, source, target
 from .values import TYPES, Type
@@ -187,12 +188,15 @@ def _in_turns(
 # ---- asynchronous copies --------------------------------------------------------------------------------------------
 
 
+_ALL = np.array([[True]])
+
+
 class _Copies:
     """The copies of `cp.async` that have not landed, and how many groups each lane has closed."""
 
     def __init__(self, m: Machine) -> None:
         self.open: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # mask, addresses, words
-        self.groups = np.zeros((m.blocks, m.threads), np.int32)
+        self.groups = np.zeros((1, 1), np.int32)
         self.closed: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []  # and the lanes' group numbers
 
 
@@ -222,10 +226,10 @@ def _copy(i: Instruction, kernel: Kernel) -> Step:
             valid = some if mask is None else some & mask
             valid = None if valid.all() else valid
         where = origin(m)
-        words = np.zeros((m.blocks, m.threads), WORDS[nbytes])
+        words = np.zeros_like(where, WORDS[nbytes])
         if valid is None or valid.any():
-            words = np.broadcast_to(m.memory.load(m, where, nbytes, valid), words.shape)
-        _copies(m).open.append((m.full(mask), np.broadcast_to(shared(m), words.shape), words))
+            words = m.memory.load(m, where, nbytes, valid)
+        _copies(m).open.append((_ALL if mask is None else mask, shared(m), words))
 
     return run
 
@@ -233,7 +237,7 @@ def _copy(i: Instruction, kernel: Kernel) -> Step:
 @instruction("cp.async.commit_group")
 def _commit(i: Instruction, kernel: Kernel) -> Step:
     def run(m: Machine, mask: Mask) -> None:
-        copies, active = _copies(m), m.full(mask)
+        copies, active = _copies(m), _ALL if mask is None else mask
         copies.groups = copies.groups + active
         left = []
         for lanes, addresses, words in copies.open:
@@ -247,19 +251,27 @@ def _commit(i: Instruction, kernel: Kernel) -> Step:
     return run
 
 
+def _land(m: Machine, *values: Any) -> None:
+    try:
+        m.shared.store(m, *values)
+    except Apart:
+        for at in range(max(len(value) for value in values if value is not None and value.ndim > 2)):
+            _land(m, *[value if value is None or value.ndim < 3 else value[at % len(value)] for value in values])
+
+
 @instruction("cp.async.wait_group", "cp.async.wait_all")
 def _wait(i: Instruction, kernel: Kernel) -> Step:
     keep = i.operands[0].bits if i.operands and isinstance(i.operands[0], Immediate) else 0
 
     def run(m: Machine, mask: Mask) -> None:
-        copies, active = _copies(m), m.full(mask)
+        copies, active = _copies(m), _ALL if mask is None else mask
         if i.name.endswith("wait_all"):
             _commit(i, kernel)(m, mask)
         left = []
         for lanes, addresses, words, groups in copies.closed:
             done = lanes & active & (groups <= copies.groups - keep)
             if done.any():
-                m.shared.store(m, addresses, words, done)
+                _land(m, addresses, words, None if done.all() else done)
             if (lanes & ~done).any():
                 left.append((lanes & ~done, addresses, words, groups))
         copies.closed = left
@@ -296,19 +308,19 @@ def _shuffle(i: Instruction, kernel: Kernel) -> Step:
         fixed = tuple(part.reshape(-1) for part in lanes_of(*(read(None) for read in (distance, limits))))  # type: ignore[arg-type]
 
     def run(m: Machine, mask: Mask) -> None:
-        whole = m.whole_warps(mask)
-        m.shared.synchronized_warps(whole)
+        m.shared.synchronized_warps(m.whole_warps(mask))
         values = m.by_warp(value(m))
         if fixed is not None:
             picked, ok = fixed
-            found, ok = values[:, :, picked], np.broadcast_to(ok, values.shape)
+            found = values.take(picked, axis=-1)
         else:
             picked, ok = lanes_of(m.by_warp(distance(m)), m.by_warp(limits(m)))
-            found = np.take_along_axis(values, np.broadcast_to(picked, values.shape), -1)
-        shape = m.blocks, m.threads
+            values, picked = np.broadcast_arrays(values, picked)
+            found = np.take_along_axis(values, picked, -1)
+        shape = *found.shape[:-3], m.blocks, m.threads
         write(m, found.reshape(shape), mask)
         if inside is not None:
-            inside(m, np.broadcast_to(ok, values.shape).reshape(shape), mask)
+            inside(m, np.broadcast_to(ok, found.shape).reshape(shape), mask)
 
     return run
 

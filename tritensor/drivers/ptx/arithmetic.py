@@ -20,6 +20,9 @@ Array = np.ndarray
 
 def _divided(a: Array, b: Array) -> Array:
     """Integer division towards zero; by zero all ones, as on a card."""
+    if b.size == 1 and b.flat[0] > 0:
+        divisor = b.flat[0]
+        return a // divisor if a.dtype.kind == "u" else (a + ((a < 0) * (divisor - 1))) // divisor
     safe = np.where(b == 0, b.dtype.type(1), b)
     quotient = a // safe
     if a.dtype.kind == "i":
@@ -28,6 +31,8 @@ def _divided(a: Array, b: Array) -> Array:
 
 
 def _remainder(a: Array, b: Array) -> Array:
+    if b.size == 1 and b.flat[0] > 0:
+        return np.fmod(a, b.flat[0])
     return np.where(b == 0, a, a - _divided(a, b) * b).astype(a.dtype)
 
 
@@ -132,14 +137,14 @@ instruction(*{name.split(".")[0] for name in (*_FLOAT, *_INTEGER)} - {"mul", "ma
 
 
 @lru_cache(maxsize=256)
-def _flushed(kernel: Kernel) -> frozenset[int]:
+def flushed(kernel: Kernel) -> set[int]:
     """The registers that only instructions that flush to zero write: flushing them again would change nothing."""
     by: dict[int, bool] = {}
     for i in (each for block in kernel.blocks for each in block.instructions):
         for register in i.operands[:1]:
             if isinstance(register, Register):
                 by[register.slot] = by.get(register.slot, True) and "ftz" in i.parts and i.parts[-1] == "f32"
-    return frozenset(slot for slot, only in by.items() if only)
+    return {slot for slot, only in by.items() if only}
 
 
 def _rounded(i: Instruction, kernel: Kernel, compute: Callable[..., Array], kind: Type) -> Callable[..., Array]:
@@ -152,7 +157,7 @@ def _rounded(i: Instruction, kernel: Kernel, compute: Callable[..., Array], kind
     if mode:
         compute = _directed(parts[0], mode)
     if kind.number is np.float32 and "ftz" in parts:
-        exact, known = compute, _flushed(kernel)
+        exact, known = compute, flushed(kernel)
         needs = [not (isinstance(each, Register) and each.slot in known) for each in i.operands[1:]]
         compute = lambda *values: flush(exact(*[flush(v) if need else v for v, need in zip(values, needs)]))  # noqa: E731
     if "sat" in parts:

@@ -76,13 +76,23 @@ def _leading(a: Array) -> Array:
 
 @instruction("shl", "shr")
 def _shift(i: Instruction, kernel: Kernel) -> Step:
-    kind = TYPES[i.parts[-1]]
-    return writes(i, kind, [kind, TYPES["u32"]], kind, _shifted(i.parts[0] == "shl"))
+    kind, left, count = TYPES[i.parts[-1]], i.parts[0] == "shl", i.operands[2]
+    compute = _shifted(left)
+    if isinstance(count, Immediate) and 0 <= count.bits < 8 * kind.size:
+        fixed = np.dtype(kind.number).type(count.bits)
+        compute = (lambda a, _: a << fixed) if left else (lambda a, _: a >> fixed)
+    return writes(i, kind, [kind, TYPES["u32"]], kind, compute)
 
 
 @instruction("bfe", "bfi")
 def _fields(i: Instruction, kernel: Kernel) -> Step:
     kind, count = TYPES[i.parts[-1]], TYPES["u32"]
+    if i.parts[0] == "bfe" and all(isinstance(operand, Immediate) for operand in i.operands[2:]):
+        start, size = (operand.bits & 255 for operand in i.operands[2:])  # type: ignore[union-attr]
+        number, width = np.dtype(kind.number), 8 * kind.size
+        if size > 0 and start + size <= width:  # out of the way on the left, then on the right with the sign
+            up, down = number.type(width - start - size), number.type(width - size)
+            return writes(i, kind, [kind], kind, lambda a: a << up >> down)
     if i.parts[0] == "bfe":
         return writes(i, kind, [kind, count, count], kind, _field)
     return writes(i, kind, [kind, kind, count, count], kind, _inserted)
@@ -206,6 +216,8 @@ def _set(i: Instruction, kernel: Kernel) -> Step:
         return halves
     a, b = (source(operand, kind) for operand in i.operands[1:3])
     ftz = "ftz" in i.parts
+    if i.parts[1] == "num" and i.operands[1] == i.operands[2]:
+        compare = np.equal
 
     def run(m: Machine, mask: Mask) -> None:
         x, y = a(m), b(m)
@@ -262,12 +274,16 @@ def _move(i: Instruction, kernel: Kernel) -> Step:
     copies = writes(i, kind, [kind], kind, lambda a: a)
     if not isinstance(by, Register):
         return copies
-    slot = by.slot
+    assert isinstance(to, Register)
+    slot, result, alike = by.slot, to.slot, to.kind == by.kind
 
     def run(m: Machine, mask: Mask) -> None:
         # compilers move what is not defined where it does not matter: whoever computes with it has made a mistake
-        if m.registers[slot] is not None:
-            copies(m, mask)
+        if (bits := m.registers[slot]) is not None:
+            if alike and mask is None:
+                m.registers[result] = bits
+            else:
+                copies(m, mask)
 
     return run
 

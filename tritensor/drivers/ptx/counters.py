@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .parse import slots_in
+
 Mask = np.ndarray | None
 
 _WARP, _SECTOR, _BANKS = 32, 32, 32
@@ -188,18 +190,10 @@ def _waits(block: Any, pending: frozenset[int]) -> tuple[int, frozenset[int]]:
         if not (loads or filled) or not instruction.operands:
             continue
         first, *rest = instruction.operands
-        reads = bool(filled & _slots(tuple(rest) if loads or passes else instruction.operands))
+        reads = not filled.isdisjoint(slots_in(rest if loads or passes else instruction.operands))
         if reads and not passes:
             waits += 1
             filled.clear()
         if loads or (reads and passes):
-            filled |= _slots(first)
+            filled.update(slots_in((first,)))
     return waits, frozenset(filled)
-
-
-def _slots(operand: Any) -> frozenset[int]:
-    """The registers that an operand, or several, names."""
-    if hasattr(operand, "slot"):
-        return frozenset((operand.slot,))
-    inner = (operand.base, *operand.rest) if hasattr(operand, "base") else getattr(operand, "parts", operand)
-    return frozenset().union(*map(_slots, inner)) if isinstance(inner, tuple) else frozenset()

@@ -15,13 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import KernelError, TritensorError
-from .memory import Constants, Local, Memory, Shared
-from .parse import Block, Immediate, Instruction, Kernel, Name, Register, Vector
+from .groups import grouped, reads
+from .memory import Constants, Local, Memory
+from .parse import Block, Immediate, Instruction, Kernel, Name
+from .races import watched
+from .shared import Shared
 from .state import Machine, Mask
 from .table import build
 
 #: Lanes in a chunk. Of a softmax 64 and 256 blocks of 128 threads are fastest; one takes 20 times as long a lane.
 _LANES = 1 << 15
+#: Lanes in a chunk up to which instructions that are alike are executed as one.
+_FEW = 1 << 13
 #: Bytes of shared memory in a chunk, which with what is known of each word takes three times as much.
 _SHARED = 24 << 20
 
@@ -53,7 +58,7 @@ class _Chunk(Machine):
 
     def run(self) -> None:
         """Execute the chunk until all lanes have returned."""
-        blocks = self.kernel.blocks
+        blocks, few = self.kernel.blocks, self.blocks * self.threads <= _FEW and self.counters is None and not watched(self)
         while True:
             if not self.pending and not self._release():
                 return
@@ -62,10 +67,11 @@ class _Chunk(Machine):
             if mask is not None and mask.all():
                 mask = None
             block = blocks[at]
-            if block.steps is None:
-                _prepare(self.kernel, at)
+            if few not in block.steps:
+                _prepare(self.kernel, at, few)
+                self.registers += [None] * (len(self.kernel.kinds) - len(self.registers))
             try:
-                for self.where, step in block.steps:  # type: ignore[union-attr]
+                for self.where, step in block.steps[few]:
                     step(self, mask)
                 if self.counters is not None:
                     self.counters.executed(self, block, mask)
@@ -138,40 +144,28 @@ class _Chunk(Machine):
             return
         for i in block.instructions:
             if i.where == self.where:
-                for register in _registers(i):
-                    if place := self.async_state.get("flying", {}).get(register.slot):
+                for slot in reads(i):
+                    if place := self.async_state.get("flying", {}).get(slot):
                         self.fail(f"{i.name} reads sums (of products at {place}) that no wgmma.wait_group waits for")
-                    if self.registers[register.slot] is None:
-                        name = self.kernel.names[register.slot]
-                        self.fail(f"{i.name} reads register {name}, which nothing has written,")
+                    if self.registers[slot] is None and slot not in block.hidden:
+                        self.unwritten(i, slot)
 
 
-def _registers(i: Instruction) -> list[Register]:
-    found: list[Register] = []
-    waiting: list[Any] = [*i.operands]
-    while waiting:
-        operand = waiting.pop()
-        if isinstance(operand, Register):
-            found.append(operand)
-        elif isinstance(operand, Vector):
-            waiting.extend(operand.parts)
-        elif hasattr(operand, "base"):
-            waiting.extend((operand.base, *operand.rest))
-    return found
-
-
-def _prepare(kernel: Kernel, at: int) -> None:
+def _prepare(kernel: Kernel, at: int, few: bool) -> None:
     """Make the steps of a basic block, and what ends it."""
     block = kernel.blocks[at]
     last = block.instructions[-1] if block.instructions else None
     ends = last is not None and last.parts[0] in _ENDS and last.name != "bar.warp.sync"
     plain = block.instructions[:-1] if ends else block.instructions
-    steps = [(i.where, build(i, kernel)) for i in plain]
+    if few:
+        steps, block.hidden = grouped(kernel, plain)
+    else:
+        steps = [(i.where, build(i, kernel)) for i in plain]
     following = at + 1 if at + 1 < len(kernel.blocks) else -1
     block.end = _ENDS[last.parts[0]](last, kernel, following) if ends and last else _falls(following)
     if ends and last:  # so that errors name the line
         steps.append((last.where, lambda m, mask: None))
-    block.steps = steps
+    block.steps[few] = steps
 
 
 End = Callable[[Any, Mask], None]
@@ -262,7 +256,7 @@ def run(
         KernelError: the kernel does what a card would not allow, or what is not defined.
         KernelMemoryError: it touches memory that is not its own.
     """
-    from . import access, arithmetic, bits, conversions, hopper, matrices, races, tiles  # noqa: F401  these fill the table of instructions
+    from . import access, bits, conversions, hopper, matrices, tiles  # noqa: F401  these fill the table of instructions
 
     if len(values) != len(kernel.parameters):
         raise KernelError(f"{kernel.name}: takes {len(kernel.parameters)} parameters, and was passed {len(values)}")
@@ -276,6 +270,6 @@ def run(
         for start in range(0, len(blocks), chunk):
             machine = _Chunk(kernel, grid, blocks[start : start + chunk], values, seed, late, counters)
             machine.memory, machine.constants = memory, constants
-            machine.shared = Shared(machine, max(kernel.static_shared + shared, 1))
+            machine.shared = Shared(machine, max(kernel.static_shared + shared, 1), watched(machine))
             machine.local = Local(machine, kernel.local_size)
             machine.run()

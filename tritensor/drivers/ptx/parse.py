@@ -7,7 +7,7 @@ first `.section` of one file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -55,10 +55,10 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`; of TMA also the coordinates in braces."""
+    """`[base+offset]`; of TMA also the coordinates in braces. Of several instructions as one, an offset of each."""
 
     base: Operand
-    offset: int
+    offset: int | tuple[int, ...]
     rest: tuple[Operand, ...] = ()
 
 
@@ -81,8 +81,9 @@ class Block:
     """A basic block: instructions of which only the last may branch, wait or return."""
 
     instructions: list[Instruction] = field(default_factory=list)
-    #: what executes them, made when the block is first entered; `machine.Machine` owns both
-    steps: list | None = None
+    #: what executes them, by whether a chunk has few lanes, made when the block is first entered, and what ends it
+    steps: dict[bool, list] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)  # registers whose values only steps of this block pass on
     end: object = None
 
 
@@ -124,6 +125,19 @@ class Kernel:
         return place_of([self.lines[where], *self.callers.get(where, ())])
 
 
+def slots_in(operands: Iterable[Operand]) -> list[int]:
+    """The registers that operands name."""
+    found: list[int] = []
+    for operand in operands:
+        if isinstance(operand, Register):
+            found.append(operand.slot)
+        elif isinstance(operand, Vector):
+            found += slots_in(operand.parts)
+        elif isinstance(operand, Address):
+            found += slots_in((operand.base, *operand.rest))
+    return found
+
+
 _SIZES = {"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4}
 _SIZES |= {"b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16, "pred": 1}
 _ENDS = ("bra", "ret", "exit", "bar", "barrier", "trap")
@@ -131,6 +145,8 @@ _STATEMENT = re.compile(r"(?:@(!?)(\S+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _LABEL = re.compile(r"([$\w]+):(?!:)\s*(.*)", re.DOTALL)
 _FUNCTION = re.compile(r"^\.func\s*(\([^)]*\))?\s*([\w$]+)\s*(\([^)]*\))[^;{]*\{(.*?)^\}", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(r"call(?:\.uni)?\s+(?:\(([^)]*)\)\s*,)?\s*([\w$]+)\s*(?:,\s*\(([^)]*)\))?", re.DOTALL)
+# Before a loop that stands for an atomic operation: Triton 3.6 has an ordinary read, 3.9 a relaxed one.
+_ATOMIC_READ = re.compile(r"ld\.global(?=\.b\d+\s[^;]*;\s*\$L\w+:\s*// %atomicrmw\.start)")
 _PARAMETER = r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\n\[]*?([\w$]+)(?:\[(\d+)\])?(?=,|\s*$|\s*\n)"
 _VARIABLE = re.compile(
     r"\.(global|shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?",
@@ -147,7 +163,7 @@ def parse(text: str) -> Kernel:
     """
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     files = {int(number): path for number, path in re.findall(r'\.file\s+(\d+)\s+"([^"]*)"', text)}
-    code = text.split("\n\t.section", 1)[0]
+    code = _ATOMIC_READ.sub("ld.relaxed.gpu.global", text.split("\n\t.section", 1)[0])
     found = re.search(r"\.entry\s+([\w$]+)\s*\((.*?)\)(.*)", code, re.DOTALL)
     if found is None:
         raise KernelError("the compiled code holds no kernel", "its PTX has no .entry")
@@ -263,7 +279,7 @@ class _Body:
             rest = line.split("//", 1)[0].strip()
             if rest.split(None, 1)[:1] == [".loc"] and not waiting:
                 if not assembly:  # within inline assembly LLVM counts its lines on from the source's
-                    self._line(rest)
+                    self._line(line)
                 continue
             while rest:
                 if not waiting and rest[0] in "{}":
@@ -298,6 +314,9 @@ class _Body:
         while place is not None and len(called) < 64:
             called.append((self.files.get(place[0], ""), place[1]))
             place = self.outer.get(place)
+        if "@[" in text:  # Triton 3.6 names the lines that called in a comment, without folders
+            paths = {path.rpartition("/")[2]: path for path in self.files.values()}
+            called = [(paths.get(name, name), int(line)) for name, line in re.findall(r"@\[ (.+?):(\d+):\d+", text)]
         if called or self.calling:
             self.kernel.callers[self.where] = called + self.calling
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..shadow import Shadow
-from .memory import Memory, _index_of, _views
+from .memory import Memory, index_of, views
 from .parse import Instruction, Kernel
 from .state import Machine, Mask
 from .table import Step, instruction
@@ -43,7 +43,7 @@ class Watched(Memory):
         each = _Accesses(m, addresses, mask, words.shape)
         nbytes = words.dtype.itemsize
         self.check(m, each.addresses.astype(np.uint64), nbytes, mask, True)
-        old = _views()[nbytes].take(_index_of(each.addresses, nbytes))
+        old = views()[nbytes].take(index_of(each.addresses, nbytes))
         each.write(self.shadow, each.pick(words), old)
         super().store(m, addresses, words, mask)
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import KernelError, KernelMemoryError, explain
-from .parse import Kernel
+from .parse import Instruction, Kernel
 
 WARP = 32
 #: The lanes that execute an instruction, broadcastable to (blocks, threads); None for all.
@@ -59,6 +59,7 @@ class Machine:
             rows // np.uint32(x * y) if z > 1 else zero,
         )
         self.tid = np.arange(self.threads, dtype=np.uint32)[None, :], zero, zero
+        self.warps = np.broadcast_to(True, (self.blocks, -(-self.threads // WARP)))
         self.where = 0
         self.now = 1  # counts accesses to shared memory and barriers
         self.stalled: Mask = None  # lanes of the running block that have found nothing to do
@@ -107,15 +108,18 @@ class Machine:
 
     def whole_warps(self, mask: Mask) -> np.ndarray:
         """The warps, (blocks, warps), that execute an instruction that all lanes of a warp have to execute together."""
+        if mask is None:
+            return self.warps
         warps = self.full(mask).reshape(self.blocks, -1, WARP)
         whole = warps[:, :, 0]
-        if mask is not None and (warps != whole[:, :, None]).any():
+        if (warps != whole[:, :, None]).any():
             self.fail("lanes of a warp do not reach it together", warps != whole[:, :, None])
         return whole
 
     def by_warp(self, value: np.ndarray) -> np.ndarray:
-        """A value of all lanes as (blocks, warps, 32)."""
-        return np.broadcast_to(value, (self.blocks, self.threads)).reshape(self.blocks, -1, WARP)
+        """A value of all lanes as (…, blocks, warps, 32)."""
+        shape = *value.shape[:-2], self.blocks
+        return np.broadcast_to(value, (*shape, self.threads)).reshape(*shape, -1, WARP)
 
     # -- errors
 
@@ -133,6 +137,10 @@ class Machine:
             place += f", program {number}" + ("" if thread is None else f", thread {thread}")
         kind = KernelMemoryError if memory else KernelError
         raise kind(explain(f"{'CUDA error: ' if memory else ''}{what} in {self.kernel.name}", place))
+
+    def unwritten(self, i: Instruction, slot: int) -> NoReturn:
+        """Raise an error for a register that is read before it is written."""
+        self.fail(f"{i.name} reads register {self.kernel.names[slot]}, which nothing has written,")
 
     # -- waiting
 

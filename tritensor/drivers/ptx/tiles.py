@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from ...errors import TritensorError
 from . import races
 from .hopper import Groups, number_of, swizzled
+from .memory import FIRST, views
 from .parse import Address, Immediate, Instruction, Kernel, Name, Vector
 from .state import Machine, Mask
 from .table import Step, instruction, place, source, target, unknown
@@ -208,47 +211,91 @@ def _acquire(i: Instruction, kernel: Kernel) -> Step:
     return run
 
 
-class _Box:
-    """A tile of an array in global memory, from the tensor map at an address and the coordinates of its first element.
+class _Boxes:
+    """Tiles of an array in global memory, one of each block, from a tensor map and the coordinates of their first elements.
 
     Attributes:
-        shape: its sizes from the outermost on; the last one in bytes.
-        inside: the part of it that lies within the array.
-        region: that part of the array, or None if there is none.
-        chunks: the 16-byte chunks of shared memory that it takes from an address on.
+        chunks: the 16-byte chunks of shared memory that each takes.
+        places: its parts in global memory as elements of `memory.views()[self.part]`, (blocks, …, the innermost last);
+            `valid` are those that lie within the array, None for all.
+        shape, inside: of the first block's tile in bytes, and the part of it within the array, which is `region`.
     """
 
-    def __init__(self, m: Machine, lanes: Array, at: int, first: list[int], start: int) -> None:
-        known, rank = m.memory.view(m, at, MAP.itemsize).view(MAP)[0], len(first)
-        self.fill, address = 0xFF * bool(known["fill_mode"]), int(known["global_address"])
+    def __init__(self, m: Machine, lanes: Array, at: Array, first: Array, start: int) -> None:
+        known = m.memory.view(m, int(at[0]), MAP.itemsize).view(MAP)[0]
+        if (at != at[0]).any():  # each block's own, of the same array
+            m.memory.ranges(m, np.stack([at, at + np.uint64(MAP.itemsize - 1)], 1))
+            maps = views()[1].take((at.astype(np.int64) - FIRST)[:, None] + np.arange(MAP.itemsize))
+            if (maps != maps[0]).any():
+                m.fail("tensor maps that differ are used", lanes)
+        rank, address = first.shape[1], int(known["global_address"])
         size, width = _SIZES[int(known["elemtype"])], _WIDTHS[int(known["swizzle_mode"])]
-        box, dim = known["box_dim"][:rank].tolist(), known["global_dim"][:rank].tolist()
-        strides = [size, *known["global_stride"][: rank - 1].tolist()]
-        self.shape = (*box[:0:-1], box[0] * size)
-        number = math.prod(self.shape) // 16
+        box, dim = known["box_dim"][:rank].astype(np.int64), known["global_dim"][:rank].astype(np.int64)
+        strides = np.array([size, *known["global_stride"][: rank - 1].tolist()])
+        self.nbytes, unseen = int(box.prod()) * size, m.async_state.get("unseen", frozenset())
         wrong = {
-            "that fence.proxy.tensormap has not acquired": at in m.async_state.get("unseen", ()),
+            "that fence.proxy.tensormap has not acquired": not unseen.isdisjoint(at.tolist()),
             f"of {known['rank'] + 1} dimensions for {rank} coordinates": known["rank"] + 1 != rank,
-            "of an address or strides that 16 does not divide": any(x % 16 for x in (address, *strides[1:])),
-            f"of boxes of {box} elements": not all(0 < x <= 256 for x in box) or box[0] * size % 16,
+            "of an address or strides that 16 does not divide": address % 16 or (strides[1:] % 16).any(),
+            f"of boxes of {box.tolist()} elements": not all(0 < x <= 256 for x in box) or box[0] * size % 16,
             "of boxes wider than their swizzle": 16 < width < box[0] * size,
             "with steps or interleaved": (known["element_stride"][:rank] != 1).any() or known["interleave_layout"],
-            f"of boxes that do not fit at {start} of shared memory": start % 128 or start + 16 * number > m.shared.size,
+            f"of boxes that do not fit at {start} of shared memory": start % 128 or start + self.nbytes > m.shared.size,
         }
         for what, found in wrong.items():
             if found:
                 m.fail(f"a tensor map {what} is used", lanes)
-        self.chunks = swizzled(start // 16 + np.arange(number), width)
-        low = [min(max(0, -x), extent) for x, extent in zip(first, box, strict=True)]
-        high = [max(min(extent, end - x), a) for x, extent, end, a in zip(first, box, dim, low, strict=True)]
-        spans = [slice(low[0] * size, high[0] * size), *map(slice, low[1:], high[1:])]
-        self.inside, self.region = tuple(reversed(spans)), None
-        counts = [b - a for a, b in zip(low, high, strict=True)]
-        if all(counts):
-            begin = address + sum((x + a) * stride for x, a, stride in zip(first, low, strides, strict=True))
-            extent = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True)) + size
-            shape = (*counts[:0:-1], counts[0] * size)
-            self.region = np.lib.stride_tricks.as_strided(m.memory.view(m, begin, extent), shape, (*strides[:0:-1], 1))
+        self.start, self.width, self.fill = start, width, 0xFF * bool(known["fill_mode"])
+        self.chunks = swizzled(start // 16 + np.arange(self.nbytes // 16), width)
+        low = np.clip(-first, 0, box)
+        high = np.maximum(np.minimum(box, dim - first), low)
+        begin = address + ((first + low) * strides).sum(1)
+        end = begin + ((high - low - 1) * strides).sum(1) + size - 1
+        some = (high > low).all(1)
+        m.memory.ranges(m, np.stack([begin, end], 1)[some].astype(np.uint64))
+        spans = [slice(a, b) for a, b in zip(low[0].tolist(), high[0].tolist(), strict=True)]
+        self.shape = (*box[:0:-1].tolist(), int(box[0]) * size)
+        self.inside = (*spans[:0:-1], slice(spans[0].start * size, spans[0].stop * size))
+        self._begin, self._strides = int(begin[0]), (*strides[:0:-1].tolist(), 1)
+        whole = bool((low == 0).all() and (high == box).all())
+        self.part = 16 if whole and not (begin % 16).any() else size
+        self.places = (address + (first * strides).sum(1)).reshape(-1, *[1] * rank)
+        self.valid: Any = None if whole else np.array(True)
+        for axis in range(rank):
+            count = int(box[axis]) if axis else int(box[0]) * size // self.part
+            shape = [-1, *[1] * axis]
+            self.places = self.places + np.arange(count).reshape(shape) * (int(strides[axis]) if axis else self.part)
+            if not whole:
+                there = np.arange(count) + first[:, axis, None]
+                there = (there >= 0) & (there < dim[axis])
+                self.valid = self.valid & there.reshape(len(first), *[1] * (rank - 1 - axis), count, *[1] * axis)
+        self.places = (self.places - FIRST) // self.part
+
+    def region(self) -> Array | None:
+        """The bytes of the first block's tile, or None if there are none."""
+        shape = [span.stop - span.start for span in self.inside]
+        begin = views()[1][self._begin - FIRST :]
+        return np.lib.stride_tricks.as_strided(begin, shape, self._strides) if all(shape) else None
+
+    def read(self) -> Array:
+        """The tiles as (blocks, chunks); what lies outside of the array is filled."""
+        memory = views()[self.part]
+        if self.valid is None:
+            found = memory.take(self.places)
+        else:
+            fill = np.full(self.part, self.fill, np.uint8).view(memory.dtype)[0]
+            found = np.full(self.places.shape, fill, memory.dtype)
+            found[self.valid] = memory[self.places[self.valid]]
+        return found.reshape(len(found), -1).view(np.complex128)
+
+    def write(self, tiles: Array) -> None:
+        """Write tiles, (blocks, chunks); what lies outside of the array is dropped."""
+        memory = views()[self.part]
+        parts = np.ascontiguousarray(tiles).view(memory.dtype).reshape(self.places.shape)
+        if self.valid is None:
+            memory[self.places] = parts
+        else:
+            memory[self.places[self.valid]] = parts[self.valid]
 
 
 @instruction("cp.async.bulk.tensor")
@@ -263,42 +310,74 @@ def _copy_tile(i: Instruction, kernel: Kernel) -> Step:
     coordinates = [source(part, TYPES["s32"]) for part in tile.rest[0].parts]
 
     def run(m: Machine, mask: Mask) -> None:
-        barriers = signal(m) if signal else m.uniform(0)
-        for block, thread, at, start, barrier, *first in _lanes(
-            m, mask, where(m), shared(m), barriers, *(read(m) for read in coordinates)
+        blocks, threads = np.nonzero(m.full(mask))
+        at, begins, signals, *first = (
+            np.broadcast_to(value, (m.blocks, m.threads))[blocks, threads]
+            for value in (where(m), shared(m), signal(m) if signal else where(m), *(read(m) for read in coordinates))
+        )
+        firsts = np.stack(first, 1).astype(np.int64)
+
+        def boxes(which: slice) -> _Boxes:
+            lanes = _one(m, int(blocks[which][0]), int(threads[which][0]))
+            return _Boxes(m, lanes, at[which], firsts[which], int(begins[which][0]))
+
+        each = len(blocks) // m.blocks  # lanes of a block
+        alike = m.shared.alike and not m.late and m.counters is None and len(blocks) == each * m.blocks
+        if alike and all(m.shared.row(value.reshape(m.blocks, each)) is not None for value in (threads, begins)):
+            try:
+                for n in range(each):
+                    which = slice(n, None, each)
+                    wanted = zip(blocks[which].tolist(), threads[which].tolist(), signals[which].tolist(), strict=True)
+                    _together(m, boxes(which), int(threads[n]), [_barrier(m, *one) for one in wanted] if loads else [])
+                return
+            except TritensorError:  # whose it is, is found below
+                pass
+        for n, (block, thread, barrier) in enumerate(
+            zip(blocks.tolist(), threads.tolist(), signals.tolist(), strict=True)
         ):
-            box = _Box(m, _one(m, block, thread), at, first, start)
-            if m.counters is not None and box.region is not None:
-                m.counters.bulk_access(m, "load" if loads else "store", block, box.region)
+            box = boxes(slice(n, n + 1))
+            if m.counters is not None and (region := box.region()) is not None:
+                m.counters.bulk_access(m, "load" if loads else "store", block, region)
             if loads:
-                if races.watched(m) and box.region is not None:
-                    m.memory.moved(m, block, box.region)
+                if races.watched(m) and (region := box.region()) is not None:
+                    m.memory.moved(m, block, region)
                 _fetch(m, block, thread, box, _barrier(m, block, thread, barrier))
             else:
-                groups = Groups.of(m, "copies", 1)
-                groups.add(m, _one(m, block, thread), _sending(m, block, thread, box))
+                Groups.of(m, "copies", 1).add(m, _one(m, block, thread), _sending(m, block, thread, box))
 
     return run
 
 
-def _touch(m: Machine, block: int, thread: int, chunks: Array, words: Array | None = None) -> None:
-    m.shared.touch(np.full(chunks.shape, block), np.full(chunks.shape, thread), chunks * 16, 16, words)
+def _together(m: Machine, boxes: _Boxes, thread: int, barriers: list[_Barrier]) -> None:
+    """Copy the tiles of all blocks, to shared memory if there are barriers to signal."""
+    line, rows = np.full(len(boxes.chunks), thread), m.shared.rows[16]
+    key = "tile", boxes.start, boxes.nbytes, boxes.width, thread
+    pattern = m.shared.pattern(key, lambda: (line, line, boxes.chunks * 16, 16))
+    m.shared.note("copy" if barriers else "read", pattern)
+    if not barriers:
+        boxes.write(rows[:, boxes.chunks])
+        return
+    rows[:, boxes.chunks] = boxes.read()
+    for barrier in barriers:
+        barrier.signal(0, -boxes.nbytes)
 
 
-def _fetch(m: Machine, block: int, thread: int, box: _Box, barrier: _Barrier) -> None:
+def _note(m: Machine, kind: str, block: int, thread: int, chunks: Array) -> None:
+    m.shared.differ(m.late)
+    m.shared.note(kind, m.shared.each(np.full(chunks.shape, block), np.full(chunks.shape, thread), chunks * 16, 16))
+
+
+def _fetch(m: Machine, block: int, thread: int, box: _Boxes, barrier: _Barrier) -> None:
     """Copy a tile to shared memory; what lies outside of the array is filled."""
-    known, words, chunks = m.shared, m.shared.bytes.view(np.complex128)[block], box.chunks
-    _touch(m, block, thread, chunks, words[chunks])
+    known, words, chunks = m.shared, m.shared.rows[16][block], box.chunks
+    _note(m, "copy", block, thread, chunks)
     first = (block * known.size + int(chunks.min()) * 16) // known.grain
     written = slice(first, first + chunks.size * 16 // known.grain)
 
     def land() -> None:
-        tile = np.full(box.shape, box.fill, np.uint8)
-        if box.region is not None:
-            tile[box.inside] = box.region
-        words[chunks] = tile.reshape(-1).view(np.complex128)
+        words[chunks] = box.read()[0]
         known.wrote[written], known.writer[written] = m.now, -1
-        barrier.signal(0, -tile.size)
+        barrier.signal(0, -box.nbytes)
 
     if m.late:  # until then reading it is an error, as of memory that nothing has written
         known.wrote[written] = 0
@@ -307,19 +386,18 @@ def _fetch(m: Machine, block: int, thread: int, box: _Box, barrier: _Barrier) ->
         land()
 
 
-def _sending(m: Machine, block: int, thread: int, box: _Box) -> Callable[[Array], None]:
+def _sending(m: Machine, block: int, thread: int, box: _Boxes) -> Callable[[Array], None]:
     """Makes the function that copies a tile to global memory; what lies outside of the array is dropped."""
 
     def send(now: Array) -> None:
         if races.watched(m):
             at = box.chunks * 16
             races.published(m, np.full(at.shape, block), np.full(at.shape, thread), at)
-        _touch(m, block, thread, box.chunks)
-        if box.region is not None:
-            tile = m.shared.bytes.view(np.complex128)[block][box.chunks].view(np.uint8).reshape(box.shape)[box.inside]
-            if races.watched(m):
-                m.memory.moved(m, block, box.region, tile)
-            box.region[...] = tile
+        _note(m, "read", block, thread, box.chunks)
+        if races.watched(m) and (region := box.region()) is not None:
+            tile = m.shared.rows[16][block, box.chunks].view(np.uint8).reshape(box.shape)[box.inside]
+            m.memory.moved(m, block, region, tile)
+        box.write(m.shared.rows[16][block, None, box.chunks])
 
     return send
 
