@@ -12,8 +12,8 @@ from .memory import WORDS
 from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
 from .shared import Apart
 from .state import Machine, Mask
-from .table import Step, instruction, place, source, target
-from .values import TYPES, Type
+from .table import Step, instruction, place, source, target, unknown
+from .values import TYPES, Type, pairs
 
 __all__: list[str] = []
 
