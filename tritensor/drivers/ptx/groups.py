@@ -311,10 +311,12 @@ def _regular(places: list[int]) -> Any:
 
 def _together(arrays: list[Any]) -> Any:
     """Values of registers as one array, with an axis before the others; None if there is none of one."""
-    shapes = {each.shape if each is not None else None for each in arrays}
-    if None in shapes:
+    try:
+        shapes = {each.shape for each in arrays}
+    except AttributeError:
         return None
+    shape = arrays[0].shape
     if len(shapes) > 1:
         shape = np.broadcast_shapes(*shapes)
-        arrays = [np.broadcast_to(each, shape) for each in arrays]
-    return np.concatenate(arrays).reshape(len(arrays), *arrays[0].shape)
+        arrays = [each if each.shape == shape else np.broadcast_to(each, shape) for each in arrays]
+    return np.concatenate(arrays).reshape(len(arrays), *shape)

@@ -232,7 +232,10 @@ class _Sums:
         mask = None if done.all() else np.repeat(done, _GROUP, 1)
         self.bits = list(spread(warps, 2, self.kind)) if mask is None else []
         for slot, bits in zip(slots, self.bits or spread(warps, 2, self.kind), strict=True):
-            m.put(slot, bits, mask)
+            if mask is None:
+                m.registers[slot] = bits
+            else:
+                m.put(slot, bits, mask)
         if races.watched(m):
             races.land(m, slots)
         self.live[done], self.flying = 0, False

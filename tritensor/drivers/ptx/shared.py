@@ -12,7 +12,7 @@ import numpy as np
 
 from .memory import WORDS
 from .parse import Kernel
-from .state import Machine, Mask
+from .state import Machine, Mask, wide_as
 from .values import TYPES
 
 
@@ -316,7 +316,7 @@ class Shared:
         pattern = self._accesses(m, addresses, nbytes, mask, members)
         if members and not pattern.alone:
             raise Apart
-        wide = np.broadcast_to(words, (*members, m.blocks, m.threads)).swapaxes(0, -2)
+        wide = wide_as(words, (*members, m.blocks, m.threads)).swapaxes(0, -2)
         memory = self._memory(nbytes)
         words = wide.reshape(len(memory), -1)
         words = words if mask is None else words[:, pattern.chosen]
