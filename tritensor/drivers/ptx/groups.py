@@ -30,8 +30,10 @@ _MOST = 64  # members of a group
 
 def _key(i: Instruction) -> Any:
     """What instructions of a group have in common; None of those that are executed alone."""
-    constants = [str(each) for each in i.operands if isinstance(each, Immediate)] if i.parts[0] in ("lop3", "cp") else []
-    return (i.name, *map(_shape, i.operands), i.guard and i.guard[1], *constants) if _pure(i) or _accesses(i) else None
+    if not (_pure(i) or _accesses(i)):
+        return None
+    constants = [each.text for each in i.operands if isinstance(each, Immediate) and i.parts[0] in ("lop3", "cp")]
+    return i.name, *map(_shape, i.operands), i.guard and i.guard[1], *constants
 
 
 def _shape(operand: Any) -> Any:

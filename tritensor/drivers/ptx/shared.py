@@ -334,13 +334,13 @@ class Shared:
         kept = memory[:, pattern.places]
         left = kept != words
         if left.any():
-            lanes, blocks = (np.broadcast_to(each[:: pattern.number], left.shape) for each in (pattern.lanes, pattern.blocks))
-            if len(memory) > 1:
-                blocks = np.broadcast_to(np.arange(m.blocks)[:, None], left.shape)
+            step = pattern.number
+            of = pattern.blocks[::step] if len(memory) == 1 else np.arange(m.blocks)[:, None]
+            blocks, lanes = np.broadcast_to(of, left.shape), np.broadcast_to(pattern.lanes[::step], left.shape)
             if _shuffles(m.kernel):  # sums of a warp that cancel may differ in all bits
                 last = np.zeros(int(pattern.words.max()) + 1, np.int64)
                 last[pattern.words] = pattern.lanes
-                left &= last[pattern.words[:: pattern.number]] // 32 != lanes // 32
+                left &= last[pattern.words[::step]] // 32 != lanes // 32
             if left.any() and _apart(kept[left], words[left]):
                 self._conflict(m, "two threads write different values to the same shared address", blocks, lanes, left)
 
