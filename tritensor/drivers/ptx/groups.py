@@ -228,10 +228,14 @@ class _Group:
         if not isinstance(first, Register):
             return Vector(tuple(parts))
         slots = [part.slot for part in parts]
-        there = {self.holds.get(slot, (-1, 0))[0] for slot in slots}
-        places = [self.holds[slot][1] for slot in slots] if there != {-1} and len(there) == 1 else []
+        for one, others, there, _ in self.gathers:
+            if others == slots:
+                self.direct.update(slots if there >= 0 else ())
+                return Register(one, first.kind)
+        holders = {self.holds.get(slot, (-1, 0))[0] for slot in slots}
+        places = [self.holds[slot][1] for slot in slots] if holders != {-1} and len(holders) == 1 else []
         one = self._register(first.kind, slots)
-        self.gathers.append((one.slot, slots, there.pop() if places else -1, _regular(places) if places else None))
+        self.gathers.append((one.slot, slots, holders.pop() if places else -1, _regular(places) if places else None))
         self.direct.update(slots if places else ())
         return one
 
@@ -317,8 +321,9 @@ def _together(arrays: list[Any]) -> Any:
         shapes = {each.shape for each in arrays}
     except AttributeError:
         return None
-    shape = arrays[0].shape
-    if len(shapes) > 1:
-        shape = np.broadcast_shapes(*shapes)
-        arrays = [each if each.shape == shape else np.broadcast_to(each, shape) for each in arrays]
-    return np.concatenate(arrays).reshape(len(arrays), *shape)
+    if len(shapes) == 1:
+        return np.concatenate(arrays).reshape(len(arrays), *arrays[0].shape)
+    found = np.empty((len(arrays), *np.broadcast_shapes(*shapes)), arrays[0].dtype)
+    for at, each in enumerate(arrays):
+        found[at] = each
+    return found
