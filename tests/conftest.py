@@ -198,6 +198,7 @@ KERNELS = frozenset(
         "autocast",
         "grad_scaler",
         "swa_utils",
+        "plain_kernels",
     )
 )
 # These are about simulation: after a device-side assertion a real device does nothing more for the process, and calls
@@ -210,6 +211,7 @@ SIMULATED = frozenset(
         "test_a_graph_of_an_ended_simulation_says_so",
         "test_weights_are_packed_for_many_results_only",
         "test_a_step_is_one_launch_or_two_with_projected_states",
+        "test_one_kernel_on_devices_of_several_kinds",
     )
 )
 

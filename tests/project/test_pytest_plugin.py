@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import pkgutil
 
 import pytest
 
 from tritensor import drivers, pytest_plugin, settings
+from tritensor.drivers import ptx
 from tritensor.ground import index
 
 from ..needs import HAS_TRITON, needs_triton
@@ -17,9 +19,11 @@ pytest_plugins = ["pytester"]
 # A run within this process forgets the modules that it imports: names cannot be declared a second time, and Triton's
 # own code ends the process when it is loaded a second time.
 index.everything()
+for _module in pkgutil.iter_modules(ptx.__path__, f"{ptx.__name__}."):
+    importlib.import_module(_module.name)
 if HAS_TRITON:
-    importlib.import_module("triton.compiler")
-    importlib.import_module("tritensor.runtime.compiler")
+    for _name in ("triton.compiler", "tritensor.runtime.compiler", "tritensor.testing", "tritensor.cuda.profiling"):
+        importlib.import_module(_name)
 
 # Where the package is installed, pytest finds the plugin by itself and would refuse to load it twice.
 _INSTALLED = any(entry.name == "tritensor" for entry in importlib.metadata.entry_points(group="pytest11"))

@@ -422,3 +422,36 @@ def test_a_function_is_executed_where_it_is_called() -> None:
     np.testing.assert_allclose(found, x**y, rtol=1e-15)
     with pytest.raises(KernelError, match="calls missing, which a simulated device does not have"):
         compute("    call.uni missing;", [np.zeros(32, np.uint32)], np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("test", "accepts"),
+    [
+        ("finite", math.isfinite),
+        ("infinite", math.isinf),
+        ("number", lambda x: not math.isnan(x)),
+        ("notanumber", math.isnan),
+        ("normal", lambda x: math.isfinite(x) and abs(x) >= 2**-126),
+        ("subnormal", lambda x: 0 < abs(x) < 2**-126),
+    ],
+)
+def test_properties_of_a_float(test: str, accepts: Callable[[float], bool]) -> None:
+    x = values(np.float32)
+    found = compute(f"testp.{test}.f32 %p1, %a0; selp.u32 %out, 1, 0, %p1;", [x], U32)
+    assert found.tolist() == [int(accepts(float(each))) for each in x]
+
+
+@pytest.mark.parametrize("text", ["20.", "0.125", "1.5e3", "-2e-1"])
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_a_float_in_decimals_is_rounded_to_the_type_that_reads_it(text: str, kind: str) -> None:
+    dtype = np.float32 if kind == "f32" else np.float64
+    x = np.ones(4, dtype)
+    assert compute(f"mul.{kind} %out, %a0, {text};", [x], dtype).tolist() == [dtype(text)] * 4
+
+
+def test_a_register_of_which_one_half_is_undefined() -> None:
+    x = np.arange(4, dtype=U32)
+    packed = "mov.b32 {%rs1, %rs2}, %a0; mov.b32 %r5, {%rs1, %rs9}; mov.b32 {%rs3, %rs4}, %r5; cvt.u32.u16 %out, %rs3;"
+    assert compute(packed, [x], U32).tolist() == x.tolist()
+    whole = "mov.b32 %r5, {%rs8, %rs9}; mov.b32 %out, %a0;"
+    assert compute(whole, [x], U32).tolist() == x.tolist()

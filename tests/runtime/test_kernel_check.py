@@ -117,7 +117,7 @@ def uneven(out_ptr):
 
 def test_what_is_refused() -> None:
     x, out = torch.ones(30), torch.empty(30, device="meta")
-    with pytest.raises(ArgumentError, match="expected a @triton.jit or cuda.jit kernel, got function"):
+    with pytest.raises(ArgumentError, match=r"expected a @triton\.jit or cuda\.jit kernel, got function"):
         check_kernel(lambda: None, (1,), ())
     with pytest.raises(ArgumentError, match="layouts are exact, offset, strided, got 'wide'"):
         check_kernel(double, (1,), (out, x, 30), layouts=["wide"], BLOCK=32)

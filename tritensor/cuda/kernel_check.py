@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..errors import ArgumentError, DeviceError, KernelError, KernelMemoryError,
 from ..functional.creation.creation import empty, tensor
 from ..tensors import Tensor
 from ..types import devices, dtypes
+from .user_kernel import Grid
 
 __all__ = ["KernelReport", "check_kernel"]
 
@@ -34,6 +35,16 @@ _TOLERANCES = {
 _CARDS = {(8, 0): "a100", (9, 0): "h100"}
 _WIDE = 72  # letters of an error that a table shows
 _FRONT = 65  # elements before and behind a view; not a multiple of 16 bytes, so that its address is not either
+
+
+#: A function of a kernel's arguments, or what it would return.
+Reference = Callable[..., Any] | Tensor | Sequence[Any]
+
+
+class Launchable(Protocol):
+    """A kernel: `kernel[grid](...)` launches it."""
+
+    def __getitem__(self, grid: Any, /) -> Callable[..., object]: ...
 
 
 class _Way(NamedTuple):
@@ -81,7 +92,7 @@ class KernelRun:
 
 @dataclass
 class KernelReport:
-    """What `check_kernel` found: its runs, and as text a table of them."""
+    """The runs that `check_kernel` made, and as text a table of them."""
 
     name: str
     runs: list[KernelRun]
@@ -100,16 +111,16 @@ class KernelReport:
 
 
 def check_kernel(
-    kernel: Any,
-    grid: Any,
+    kernel: Launchable,
+    grid: Grid,
     args: Sequence[Any] | Mapping[str, Any],
-    reference: Callable[..., Any] | Tensor | Sequence[Any] | None = None,
+    reference: Reference | None = None,
     *,
     rtol: float | None = None,
     atol: float | None = None,
     capabilities: Sequence[tuple[int, int] | None] = (None, (8, 0), (9, 0)),
     layouts: Sequence[str] = _LAYOUTS,
-    **keywords: Any,
+    **keywords: object,
 ) -> KernelReport:
     """Runs a kernel interpreted and compiled, in several layouts and orders of its programs, and compares the runs.
 
@@ -163,11 +174,11 @@ def check_kernel(
     return report
 
 
-def _parameters(kernel: Any) -> list[str]:
+def _parameters(kernel: object) -> list[str]:
     """The names of a kernel's parameters, of which one that is tuned is made."""
     while not hasattr(kernel, "arg_names") and hasattr(kernel, "fn"):
         kernel = kernel.fn
-    found = getattr(kernel, "arg_names", None) or getattr(getattr(kernel, "_kernel", None), "parameters", None)
+    found = getattr(kernel, "arg_names", None) or getattr(getattr(kernel, "kernel", None), "parameters", None)
     if found is None:
         raise ArgumentError(f"check_kernel: expected a @triton.jit or cuda.jit kernel, got {type(kernel).__name__}")
     return list(found)
@@ -207,12 +218,12 @@ class _Check:
 
     def __init__(
         self,
-        kernel: Any,
+        kernel: Launchable,
         names: list[str],
-        grid: Any,
+        grid: Grid,
         given: dict[str, Any],
         by_name: bool,
-        keywords: dict[str, Any],
+        keywords: dict[str, object],
         rtol: float | None,
         atol: float | None,
     ) -> None:
@@ -281,7 +292,7 @@ class _Check:
         first = {id(value): name for name, value in reversed(self.tensors.items())}
         return [name for name, each in found.items() if each.lines.any() and first[id(self.tensors[name])] == name]
 
-    def expected(self, reference: Any, written: list[str]) -> dict[str, np.ndarray]:
+    def expected(self, reference: Reference, written: list[str]) -> dict[str, np.ndarray]:
         """What the reference says that the kernel writes."""
         if callable(reference):
             made = {id(value): _copy(value) for value in self.tensors.values()}
@@ -352,7 +363,7 @@ def _index(at: Sequence[Any]) -> str:
     return f"[{', '.join(str(int(i)) for i in at)}]"
 
 
-def _array(value: Any) -> np.ndarray:
+def _array(value: object) -> np.ndarray:
     return np.asarray(value.detach().cpu().numpy() if isinstance(value, Tensor) else value)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import DeviceError
@@ -13,6 +15,9 @@ from .loading import Compiled, KernelSource, Loaded, Target
 # Dynamic shared memory that a kernel may use unless its limit is raised.
 _SHARED = 48 << 10
 _WARP = 32
+# The types of a tensor map's elements that PTX numbers in another way than libcuda: float32 flushed to zero, float64,
+# bfloat16.
+_KINDS = {8: 10, 9: 8, 10: 9}
 
 
 class CudaKernels(CompilingDriver):
@@ -51,7 +56,7 @@ class CudaKernels(CompilingDriver):
             more["cluster"] = ctas, 1, 1
         return Loaded(
             kernel,
-            core.launch,
+            _launch_with_maps if "[128]" in compiled.ptx.partition("{")[0] else core.launch,
             lambda grid: core.LaunchConfig(
                 grid=(grid[0] * ctas, *grid[1:]), block=block, shmem_size=compiled.shared, **more
             ),
@@ -60,9 +65,65 @@ class CudaKernels(CompilingDriver):
             (compiled.global_scratch_size, compiled.profile_scratch_size),
         )
 
+    def tensor_map(
+        self,
+        address: int,
+        sizes: Sequence[int],
+        steps: Sequence[int],
+        box: Sequence[int],
+        kind: int,
+        swizzle: int,
+        ones: bool,
+    ) -> bytes:
+        """The driver's tensor map of an array, for kernels that copy tiles.
+
+        Args:
+            sizes, steps, box: sizes and a box in elements and steps in bytes, the outermost dimension first.
+            kind: the type of the elements, as PTX counts them.
+            swizzle: the mode.
+            ones: what is outside of the array is read as NaN; else it is 0.
+
+        Raises:
+            DeviceError: the driver refuses it.
+        """
+        cuda = importlib.import_module("cuda.bindings.driver")
+        wide, narrow = cuda.cuuint64_t, cuda.cuuint32_t
+        status, made = cuda.cuTensorMapEncodeTiled(
+            cuda.CUtensorMapDataType(_KINDS.get(kind, kind)),
+            len(sizes),
+            address,
+            [*map(wide, sizes[::-1])],
+            [*map(wide, steps[-2::-1])],
+            [*map(narrow, box[::-1])],
+            [narrow(1)] * len(sizes),
+            cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            cuda.CUtensorMapSwizzle(swizzle),
+            cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            cuda.CUtensorMapFloatOOBfill(int(ones)),
+        )
+        if int(status) != 0:
+            raise DeviceError(f"CUDA error: a tensor map of sizes {[*sizes]} and box {[*box]} was refused: {status!r}")
+        return ctypes.string_at(made.getPtr(), 128)
+
     def refused(self, label: str, error: Exception) -> DeviceError:
         """The error for a launch that the CUDA driver refused."""
         return _refusal(label, error, suspects=self.suspects())
+
+
+def _launch_with_maps(queue: Any, config: Any, kernel: Any, *values: Any) -> None:
+    """Launch by libcuda's call: cuda-core takes no tensor map of another's as an argument."""
+    cuda = importlib.import_module("cuda.bindings.driver")
+    kinds: dict[type, Callable[[Any], Any]] = {
+        bytes: lambda value: (ctypes.c_char * len(value)).from_buffer_copy(value),
+        float: ctypes.c_double,
+    }
+    made = [kinds.get(type(value), ctypes.c_int64)(value) for value in values]
+    places = (ctypes.c_void_p * len(made))(*map(ctypes.addressof, made))
+    handle = getattr(kernel, "handle", None) or kernel._handle
+    where = (*config.grid, *config.block, config.shmem_size, queue.handle, ctypes.addressof(places), 0)
+    (status,) = cuda.cuLaunchKernel(handle, *where)
+    if int(status) != 0:
+        raise RuntimeError(f"cuLaunchKernel: {status!r}")
 
 
 def _needs_cuda_core(name: str) -> Any:

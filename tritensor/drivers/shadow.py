@@ -11,11 +11,14 @@ import math
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
 from ..errors import warn
+
+if TYPE_CHECKING:
+    from .loading import LaunchRequest
 
 _GRAIN = (
     16  # bytes, the largest access; what is known is known for so many bytes, or for fewer where accesses are finer
@@ -141,7 +144,7 @@ class Shadow:
 
     # -- launches
 
-    def around(self, request: Any, run: Callable[[], None]) -> Callable[[], None]:
+    def around(self, request: LaunchRequest, run: Callable[[], None]) -> Callable[[], None]:
         """The function that runs a launch, with this shadow watching."""
         self.views = views_of(request)
         launch = self.launching(math.prod(request.grid))
@@ -285,7 +288,9 @@ class Shadow:
             np.maximum(clocks, released, out=clocks)
             released[...] = clocks
 
-    def _conflict(self, cells: np.ndarray, who: str, own: np.ndarray, matters: Any, refuse: Fail, text: str) -> None:
+    def _conflict(
+        self, cells: np.ndarray, who: str, own: np.ndarray, matters: np.ndarray | bool, refuse: Fail, text: str
+    ) -> None:
         """Refuse accesses to what another program accessed in this launch, unless the two are ordered."""
         times, others = cells[_TIMES[who]], cells[who]
         read = cells["seen"] >= self._start
@@ -316,10 +321,11 @@ class Shadow:
                 warn(f"a kernel {verb} memory outside of the view that was passed, within its storage, at {line}")
 
 
-def views_of(launch: Any) -> list[View]:
+def views_of(launch: object) -> list[View]:
     """The arrays that a launch is passed: its arguments, or a `loading.LaunchRequest` with what it reaches."""
     rows = (getattr(launch, "reaches", None) or ((), ()))[1]
-    waiting: list[Any] = [*getattr(launch, "arguments", launch), *(array for row in rows for array in row)]
+    passed: Any = getattr(launch, "arguments", launch)
+    waiting: list[Any] = [*passed, *(array for row in rows for array in row)]
     found: list[View] = []
     while waiting:
         value = waiting.pop()

@@ -82,7 +82,7 @@ def autotuning_that_resets(x, o):
     _tuned[blocks](o, x, N)
     times = {config.kwargs["BLOCK"]: time for config, time in _tuned.configs_timings.items()}
     assert _tuned.best_config.kwargs["BLOCK"] == min(times, key=times.get)
-    assert all(0 < time[0] == time[1] < 1 for time in times.values())  # predicted, in milliseconds
+    assert all(0 < time[0] < 10 for time in times.values())  # milliseconds, predicted on a simulated device
     return x
 
 

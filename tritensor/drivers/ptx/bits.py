@@ -229,6 +229,23 @@ def _set(i: Instruction, kernel: Kernel) -> Step:
     return run
 
 
+_TESTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda x: ~np.isnan(x),
+    "notanumber": np.isnan,
+    "normal": lambda x: np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny),
+    "subnormal": lambda x: (x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny),
+}
+
+
+@instruction("testp")
+def _test(i: Instruction, kernel: Kernel) -> Step:
+    test, kind = _TESTS[i.parts[1]], TYPES[i.parts[2]]
+    write, read = target(i.operands[0], TYPES["pred"]), source(i.operands[1], kind)
+    return lambda m, mask: write(m, test(read(m)), mask)
+
+
 @instruction("selp")
 def _select(i: Instruction, kernel: Kernel) -> Step:
     kind = TYPES["b" + i.parts[-1].lstrip("bfsu")]
@@ -291,8 +308,14 @@ def _pack(to: Operand, by: Vector, whole: Type) -> Step:
     kind = _part(whole, len(by.parts))
     reads, write = [source(each, kind) for each in by.parts], target(to, whole)
 
+    slots = [each.slot if isinstance(each, Register) else -1 for each in by.parts]
+    zero = np.zeros((1, 1), kind.bits)
+
     def run(m: Machine, mask: Mask) -> None:
-        parts = np.stack(np.broadcast_arrays(*[read(m) for read in reads]), -1)
-        write(m, parts.view(whole.bits)[..., 0], mask)
+        # one half may be undefined, as where a reduction exchanges pairs of which the second is not there
+        known = [slot < 0 or m.registers[slot] is not None for slot in slots]
+        if any(known):
+            found = [read(m) if is_known else zero for read, is_known in zip(reads, known)]
+            write(m, np.stack(np.broadcast_arrays(*found), -1).view(whole.bits)[..., 0], mask)
 
     return run

@@ -33,6 +33,13 @@ class Immediate:
 
 
 @dataclass(frozen=True, slots=True)
+class Decimal:
+    """A float that was written in decimals, as in inline assembly; it is rounded to the type that reads it."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Name:
     """A variable, a special register, a label, or `_`."""
 
@@ -55,7 +62,7 @@ class Address:
     rest: tuple[Operand, ...] = ()
 
 
-Operand = Register | Immediate | Name | Vector | Address
+Operand = Register | Immediate | Decimal | Name | Vector | Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,8 @@ _STATEMENT = re.compile(r"(?:@(!?)(\S+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _LABEL = re.compile(r"([$\w]+):(?!:)\s*(.*)", re.DOTALL)
 _FUNCTION = re.compile(r"^\.func\s*(\([^)]*\))?\s*([\w$]+)\s*(\([^)]*\))[^;{]*\{(.*?)^\}", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(r"call(?:\.uni)?\s+(?:\(([^)]*)\)\s*,)?\s*([\w$]+)\s*(?:,\s*\(([^)]*)\))?", re.DOTALL)
+# Before a loop that stands for an atomic operation: Triton 3.6 has an ordinary read, 3.9 a relaxed one.
+_ATOMIC_READ = re.compile(r"ld\.global(?=\.b\d+\s[^;]*;\s*\$L\w+:\s*// %atomicrmw\.start)")
 _PARAMETER = r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\n\[]*?([\w$]+)(?:\[(\d+)\])?(?=,|\s*$|\s*\n)"
 _VARIABLE = re.compile(
     r"\.(global|shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?",
@@ -154,7 +163,7 @@ def parse(text: str) -> Kernel:
     """
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     files = {int(number): path for number, path in re.findall(r'\.file\s+(\d+)\s+"([^"]*)"', text)}
-    code = text.split("\n\t.section", 1)[0]
+    code = _ATOMIC_READ.sub("ld.relaxed.gpu.global", text.split("\n\t.section", 1)[0])
     found = re.search(r"\.entry\s+([\w$]+)\s*\((.*?)\)(.*)", code, re.DOTALL)
     if found is None:
         raise KernelError("the compiled code holds no kernel", "its PTX has no .entry")
@@ -270,7 +279,7 @@ class _Body:
             rest = line.split("//", 1)[0].strip()
             if rest.split(None, 1)[:1] == [".loc"] and not waiting:
                 if not assembly:  # within inline assembly LLVM counts its lines on from the source's
-                    self._line(rest)
+                    self._line(line)
                 continue
             while rest:
                 if not waiting and rest[0] in "{}":
@@ -305,6 +314,9 @@ class _Body:
         while place is not None and len(called) < 64:
             called.append((self.files.get(place[0], ""), place[1]))
             place = self.outer.get(place)
+        if "@[" in text:  # Triton 3.6 names the lines that called in a comment, without folders
+            paths = {path.rpartition("/")[2]: path for path in self.files.values()}
+            called = [(paths.get(name, name), int(line)) for name, line in re.findall(r"@\[ (.+?):(\d+):\d+", text)]
         if called or self.calling:
             self.kernel.callers[self.where] = called + self.calling
 
@@ -373,6 +385,8 @@ class _Body:
             return Immediate(int(match[1], 16), text)
         if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
             return Immediate(int(text.rstrip("U"), 0), text)
+        if re.fullmatch(r"-?\d+(\.\d*([eE][+-]?\d+)?|[eE][+-]?\d+)", text):
+            return Decimal(float(text))
         return Name(text)
 
     def _register(self, name: str) -> Register | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import KernelError
-from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Register, Vector
+from .parse import Address, Decimal, Immediate, Instruction, Kernel, Name, Operand, Register, Vector
 from .state import WARP, Machine, Mask
 from .values import TYPES, Type, bits_of, perturb
 
@@ -107,6 +107,10 @@ def source(operand: Operand, kind: Type) -> Callable[[Machine], np.ndarray]:
         return lambda m: read(m.registers[slot].astype(bits))
     if isinstance(operand, Immediate):
         value = read(bits_of(operand.bits, kind))
+        return lambda m: value
+    if isinstance(operand, Decimal):
+        number = np.array([[operand.value]], kind.number if np.dtype(kind.number).kind == "f" else np.float64)
+        value = read(number.view(kind.bits))
         return lambda m: value
     if isinstance(operand, Name):
         text, bits = operand.text, kind.bits

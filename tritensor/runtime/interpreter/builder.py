@@ -21,7 +21,6 @@ from triton._C.libtriton import ir
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
-from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelMemoryError
 from . import watching
 
@@ -157,7 +156,7 @@ def _keeps_argument(name: str) -> Callable[..., Any]:
     return operation
 
 
-class Builder(interpreter.InterpreterBuilder):
+class Builder(watching.Watching, interpreter.InterpreterBuilder):
     """Triton's interpreter builder with a memory guard, GPU rounding and the arithmetic of Triton 3.9."""
 
     def __init__(self) -> None:
@@ -165,8 +164,6 @@ class Builder(interpreter.InterpreterBuilder):
         # device_assert always fires; overflow checks triple the cost of every integer addition and assert nothing.
         self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.guard: Guard | None = None
-        self.shadow: Shadow | None = None
-        self.name = ""
 
     def get_bf16(self, value: float) -> Any:  # which Triton 3.6 has not
         return TensorHandle(np.array([value], BFLOAT16), tl.bfloat16)
@@ -181,8 +178,7 @@ class Builder(interpreter.InterpreterBuilder):
 
     def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *hints: Any, **more: Any) -> Any:
         element, active = ptrs.get_element_ty(), self._active(ptrs, mask, "reads")
-        if self.shadow is not None:
-            watching.read(self, ptrs, active, bool(hints) and hints[-1] is True)
+        self.note_read(ptrs, active, bool(hints) and hints[-1] is True)
         dtype = numpy_dtype(element)
         if other is None:
             filler = np.zeros(ptrs.data.shape, dtype)
@@ -199,8 +195,7 @@ class Builder(interpreter.InterpreterBuilder):
         data = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape), numpy_dtype(ptrs.get_element_ty()))
         if (bits := _BITS.get(data.dtype)) is not None:
             data = data.view(bits)
-        if self.shadow is not None:
-            watching.write(self, ptrs, active, data)
+        self.note_write(ptrs, active, data)
         return memory.store(ptrs.data, data, active)
 
     def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
@@ -211,14 +206,12 @@ class Builder(interpreter.InterpreterBuilder):
 
     def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
         active = self._active(ptr, None, "updates")
-        if self.shadow is not None:
-            watching.update(self, ptr, active, rest)
+        self.note_update(ptr, active, rest)
         return super().create_atomic_cas(ptr, *rest)
 
     def create_atomic_rmw(self, rmwOp: Any, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
         active = self._active(ptr, mask, "updates")
-        if self.shadow is not None:
-            watching.update(self, ptr, active, rest)
+        self.note_update(ptr, active, rest)
         if val.data.dtype == BFLOAT16:
             return self._add_halves(ptr, val, active)
         return super().create_atomic_rmw(rmwOp, ptr, val, TensorHandle(np.array(active), tl.int1), *rest)
@@ -269,6 +262,8 @@ class Builder(interpreter.InterpreterBuilder):
     @staticmethod
     def _tile(desc: interpreter.TensorDescHandle, indices: Any) -> tuple[Any, Any]:
         pointers, mask = desc.materialize_pointers(indices)
+        if isinstance(mask, np.ndarray):  # of Triton 3.6
+            mask = TensorHandle(mask, tl.int1)
         return TensorHandle(pointers.data, pointers.dtype, desc.base.attr), mask
 
     # casts

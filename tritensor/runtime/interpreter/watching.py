@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from triton._C.libtriton import interpreter as memory
+from triton.runtime import interpreter
 
 from ...drivers.lines import place_of
+from ...drivers.shadow import Shadow
 from ...errors import KernelError, explain
-
-if TYPE_CHECKING:
-    from .builder import Builder
 
 _SELF = __name__.rpartition(".")[0]
 
@@ -50,11 +49,11 @@ def raised_at(error: BaseException) -> str:
 class _Accesses:
     """The accesses of one program: addresses, its number, and what raises an error about them."""
 
-    def __init__(self, builder: Builder, pointer: Any, active: np.ndarray) -> None:
-        self.builder = builder
+    def __init__(self, program: Watching, pointer: interpreter.TensorHandle, active: np.ndarray) -> None:
+        self.program = program
         self.addresses = pointer.data[active].astype(np.int64)
-        x, y, z = builder.grid_idx
-        number = x + builder.grid_dim[0] * (y + builder.grid_dim[1] * z)
+        x, y, z = program.grid_idx
+        number = x + program.grid_dim[0] * (y + program.grid_dim[1] * z)
         self.programs = np.full(len(self.addresses), number, np.int32)
         self.nbytes = max(1, pointer.get_element_ty().primitive_bitwidth // 8)
         self.line = here()
@@ -62,33 +61,41 @@ class _Accesses:
             self.fail(f"CUDA error: misaligned address of {self.nbytes} bytes", wrong)
 
     def fail(self, text: str, wrong: np.ndarray) -> NoReturn:
-        place = f"at {self.line}, program {self.builder.grid_idx}"
-        raise KernelError(explain(f"{text} in {self.builder.name}", place))
+        place = f"at {self.line}, program {self.program.grid_idx}"
+        raise KernelError(explain(f"{text} in {self.program.name}", place))
 
 
-def read(builder: Builder, pointer: Any, active: np.ndarray, volatile: bool) -> None:
-    """Tell of a load."""
-    shadow, each = builder.shadow, _Accesses(builder, pointer, active)
-    assert shadow is not None
-    if volatile:
-        shadow.meet(each.addresses, each.programs)
-    else:
-        shadow.read(each.addresses, each.nbytes, each.programs, each.line, each.fail)
+class Watching:
+    """The part of a builder that tells a shadow of accesses, which are checked to be allowed before."""
 
+    shadow: Shadow | None = None
+    name = ""
+    grid_idx: tuple[int, int, int]
+    grid_dim: tuple[int, int, int]
 
-def write(builder: Builder, pointer: Any, active: np.ndarray, data: np.ndarray) -> None:
-    """Tell of a store, before it is done."""
-    shadow, each = builder.shadow, _Accesses(builder, pointer, active)
-    assert shadow is not None
-    count, kind = len(each.addresses), np.dtype(f"u{data.dtype.itemsize}")
-    where, zeros = each.addresses.astype(np.uint64), np.zeros(count, kind)
-    old = memory.load(where, np.ones(count, np.bool_), zeros, kind)
-    shadow.write(each.addresses, old, data[active], each.programs, each.line, each.fail)
+    def note_read(self, pointer: interpreter.TensorHandle, active: np.ndarray, volatile: bool) -> None:
+        """Tell of a load."""
+        if self.shadow is None:
+            return
+        each = _Accesses(self, pointer, active)
+        if volatile:
+            self.shadow.meet(each.addresses, each.programs)
+        else:
+            self.shadow.read(each.addresses, each.nbytes, each.programs, each.line, each.fail)
 
+    def note_write(self, pointer: interpreter.TensorHandle, active: np.ndarray, data: np.ndarray) -> None:
+        """Tell of a store, before it is done."""
+        if self.shadow is None:
+            return
+        each, kind = _Accesses(self, pointer, active), np.dtype(f"u{data.dtype.itemsize}")
+        where, count = each.addresses.astype(np.uint64), len(each.addresses)
+        old = memory.load(where, np.ones(count, np.bool_), np.zeros(count, kind), kind)
+        self.shadow.write(each.addresses, old, data[active], each.programs, each.line, each.fail)
 
-def update(builder: Builder, pointer: Any, active: np.ndarray, rest: tuple[Any, ...]) -> None:
-    """Tell of an atomic operation; among its arguments is the order that it makes."""
-    shadow, each = builder.shadow, _Accesses(builder, pointer, active)
-    assert shadow is not None
-    orders = not any("RELAXED" in str(value) for value in rest)
-    shadow.update(each.addresses, each.nbytes, each.programs, each.line, each.fail, orders)
+    def note_update(self, pointer: interpreter.TensorHandle, active: np.ndarray, rest: tuple[object, ...]) -> None:
+        """Tell of an atomic operation; among its arguments is the order that it makes."""
+        if self.shadow is None:
+            return
+        each = _Accesses(self, pointer, active)
+        orders = not any("RELAXED" in str(value) for value in rest)
+        self.shadow.update(each.addresses, each.nbytes, each.programs, each.line, each.fail, orders)

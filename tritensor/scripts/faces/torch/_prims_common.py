@@ -10,7 +10,7 @@ from ....types import dtypes
 __all__ = ["ELEMENTWISE_TYPE_PROMOTION_KIND", "elementwise_dtypes", "is_boolean_dtype", "is_integer_dtype"]
 
 
-class ELEMENTWISE_TYPE_PROMOTION_KIND(Enum):  # noqa: N801  PyTorch's name
+class ELEMENTWISE_TYPE_PROMOTION_KIND(Enum):
     """What becomes of the dtype that the arguments of an elementwise function promote to."""
 
     DEFAULT = (0,)
