@@ -64,10 +64,8 @@ class _Chunk(Machine):
 
     def run(self) -> None:
         """Execute the chunk until all lanes have returned."""
-        blocks, few = (
-            self.kernel.blocks,
-            self.blocks * self.threads <= _FEW and self.counters is None and not watched(self),
-        )
+        blocks, plain = self.kernel.blocks, self.counters is None and not watched(self)
+        few = plain and self.blocks * self.threads <= _FEW
         while True:
             if not self.pending and not self._release():
                 return

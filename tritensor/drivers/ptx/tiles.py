@@ -211,7 +211,7 @@ def _acquire(i: Instruction, kernel: Kernel) -> Step:
 
 
 class _Boxes:
-    """Tiles of an array in global memory, one of each block, from a tensor map and the coordinates of their first elements.
+    """Tiles of an array in global memory, one of each block, by a tensor map and the coordinates of their beginnings.
 
     Attributes:
         chunks: the 16-byte chunks of shared memory that each takes.
