@@ -13,6 +13,7 @@ import sys
 import threading
 import weakref
 from collections import defaultdict, deque
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,13 @@ class Block:
     def label(self) -> str:
         """The dtype and shape that the memory was allocated for, and the line that did so (with TRITENSOR_DEBUG=1)."""
         form, line = self.use if self.use.__class__ is tuple else (self.use, "")
-        return f"{form.dtype.name}{list(form.shape)}{line and f' made at {line}'}"
+        return f"{_name(form.dtype)}{list(form.shape)}{line and f' made at {line}'}"
+
+
+@lru_cache(maxsize=64)
+def _name(dtype: np.dtype) -> str:
+    """NumPy makes names anew each time, and a simulated launch labels all buffers."""
+    return str(dtype.name)
 
 
 class Heap:

@@ -33,7 +33,7 @@ from .protocol import DeviceProperties, OutOfRoom
 from .shadow import Shadow, views_of
 
 if TYPE_CHECKING:
-    from .loading import LaunchRequest
+    from .loading import Compiled, LaunchRequest, Loaded
     from .streams import Stream
 
 _UNITS = {
@@ -150,15 +150,14 @@ class Simulator(Driver):
 
     Attributes:
         seed: of the errors of instructions that a card executes approximately.
-        recorder: what runs compiled kernels in the device's place to count their work (`profiling.profile`), or None.
     """
 
     seed = 0
-    recorder: Any = None
 
     is_simulated = True
     kind = "simulated in host memory"
-    lacks_nccl = "the devices are simulated"
+    lacks_nccl = lacks_gluon = "the devices are simulated"
+    predicts = True
     hidden = "the device is simulated: there is no memory of a card that another library could use"
     checks_by_default = True
 
@@ -416,8 +415,15 @@ class Simulator(Driver):
             run = self.shadow.launching(math.prod(request.grid))(run)
         self.submit(stream, run)
 
+    def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
+        from .execution import executed
+
+        return executed(self, compiled, label)
+
+    def refused(self, label: str, error: Exception) -> DeviceError:
+        return DeviceError(f"CUDA error: launch failure at the launch of {label}", str(error))
+
     def tensor_map(self, *facts: Any) -> bytes:
-        """What `TensorDescriptor` describes, for kernels that copy tiles; see `ptx.tiles.encoded`."""
         from .ptx.tiles import encoded
 
         return encoded(*facts)

@@ -30,10 +30,10 @@ _MOST = 64  # members of a group
 
 def _key(i: Instruction) -> Any:
     """What instructions of a group have in common; None of those that are executed alone."""
-    constants = (
-        [str(each) for each in i.operands if isinstance(each, Immediate)] if i.parts[0] in ("lop3", "cp") else []
-    )
-    return (i.name, *map(_shape, i.operands), i.guard and i.guard[1], *constants) if _pure(i) or _accesses(i) else None
+    if not (_pure(i) or _accesses(i)):
+        return None
+    constants = [each.text for each in i.operands if isinstance(each, Immediate) and i.parts[0] in ("lop3", "cp")]
+    return i.name, *map(_shape, i.operands), i.guard and i.guard[1], *constants
 
 
 def _shape(operand: Any) -> Any:
@@ -228,10 +228,14 @@ class _Group:
         if not isinstance(first, Register):
             return Vector(tuple(parts))
         slots = [part.slot for part in parts]
-        there = {self.holds.get(slot, (-1, 0))[0] for slot in slots}
-        places = [self.holds[slot][1] for slot in slots] if there != {-1} and len(there) == 1 else []
+        for one, others, there, _ in self.gathers:
+            if others == slots:
+                self.direct.update(slots if there >= 0 else ())
+                return Register(one, first.kind)
+        holders = {self.holds.get(slot, (-1, 0))[0] for slot in slots}
+        places = [self.holds[slot][1] for slot in slots] if holders != {-1} and len(holders) == 1 else []
         one = self._register(first.kind, slots)
-        self.gathers.append((one.slot, slots, there.pop() if places else -1, _regular(places) if places else None))
+        self.gathers.append((one.slot, slots, holders.pop() if places else -1, _regular(places) if places else None))
         self.direct.update(slots if places else ())
         return one
 
@@ -313,10 +317,13 @@ def _regular(places: list[int]) -> Any:
 
 def _together(arrays: list[Any]) -> Any:
     """Values of registers as one array, with an axis before the others; None if there is none of one."""
-    shapes = {each.shape if each is not None else None for each in arrays}
-    if None in shapes:
+    try:
+        shapes = {each.shape for each in arrays}
+    except AttributeError:
         return None
-    if len(shapes) > 1:
-        shape = np.broadcast_shapes(*shapes)
-        arrays = [np.broadcast_to(each, shape) for each in arrays]
-    return np.concatenate(arrays).reshape(len(arrays), *arrays[0].shape)
+    if len(shapes) == 1:
+        return np.concatenate(arrays).reshape(len(arrays), *arrays[0].shape)
+    found = np.empty((len(arrays), *np.broadcast_shapes(*shapes)), arrays[0].dtype)
+    for at, each in enumerate(arrays):
+        found[at] = each
+    return found

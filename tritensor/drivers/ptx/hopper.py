@@ -232,7 +232,10 @@ class _Sums:
         mask = None if done.all() else np.repeat(done, _GROUP, 1)
         self.bits = list(spread(warps, 2, self.kind)) if mask is None else []
         for slot, bits in zip(slots, self.bits or spread(warps, 2, self.kind), strict=True):
-            m.put(slot, bits, mask)
+            if mask is None:
+                m.registers[slot] = bits
+            else:
+                m.put(slot, bits, mask)
         if races.watched(m):
             races.land(m, slots)
         self.live[done], self.flying = 0, False
@@ -300,8 +303,9 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
 
     def _step(m: Machine, sums: _Sums, keeping: bool) -> bool:
         """Leave a product that all warpgroups of all blocks do alike for the group's end; False if they do not."""
-        patterns = [each.pattern(m) for each in (rows, tile) if isinstance(each, _Tiles)]
-        if any(each is None for each in patterns) or not (sums.flying or not sums.live.any()):
+        found = [each.pattern(m) for each in (rows, tile) if isinstance(each, _Tiles)]
+        patterns = [each for each in found if each is not None]
+        if len(patterns) < len(found) or not (sums.flying or not sums.live.any()):
             return False
         if sums.steps and sums.alike != alike:
             sums.multiply(m)
@@ -312,7 +316,7 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
         for pattern in patterns:
             m.shared.note("read", pattern)
         sums.alike = alike
-        sums.steps.append((sign, rows, tile, rows.read(m) if held else patterns[0], patterns[-1]))
+        sums.steps.append((sign, rows, tile, rows.read(m) if isinstance(rows, _Held) else patterns[0], patterns[-1]))
         return True
 
     return run

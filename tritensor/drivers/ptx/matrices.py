@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .parse import Instruction, Kernel, Operand, Register, Vector
-from .state import Machine, Mask
+from .state import Machine, Mask, wide_as
 from .table import Step, instruction, place, source, unknown
 from .values import TYPES, Type
 
@@ -49,10 +49,9 @@ def fragment(operand: Operand, kind: Type) -> Callable[[Machine], Array]:
     registers = [source(part, TYPES[f"b{8 * width}"]) for part in _parts(operand)]
 
     def read(m: Machine) -> Array:
-        bits = np.empty((len(registers), m.blocks, m.threads), f"u{width}")
-        for at, register in enumerate(registers):
-            bits[at] = register(m)
-        return bits
+        shape = m.blocks, m.threads
+        bits = np.concatenate([wide_as(register(m), shape) for register in registers])
+        return bits.reshape(len(registers), *shape)
 
     return read
 

@@ -131,6 +131,7 @@ class Memory:
 
 
 def index_of(addresses: np.ndarray, nbytes: int) -> np.ndarray:
+    """Where addresses are in `views()` of so many bytes."""
     return (addresses.astype(np.int64) - FIRST) >> (nbytes.bit_length() - 1)
 
 

@@ -104,6 +104,7 @@ class Kernel:
         local: offset of each variable in local memory; `local_size` bytes a lane.
         constants: the bytes and alignment of initialised global variables.
         threads: the lanes of a block that the kernel was compiled for.
+        ranks: the order of basic blocks (`flow.ranks`), made when lanes first part.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Kernel:
     local_size: int = 0
     constants: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     threads: int = 128
+    ranks: list[int] = field(default_factory=list)
 
     def place(self, where: int) -> str:
         """The source line of an instruction: `kernel.py:91`, or `kernel.py:91 (calls helper.py:5)`."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from .memory import WORDS
 from .parse import Kernel
-from .state import Machine, Mask
+from .state import Machine, Mask, wide_as
 from .values import TYPES
 
 
@@ -316,7 +316,7 @@ class Shared:
         pattern = self._accesses(m, addresses, nbytes, mask, members)
         if members and not pattern.alone:
             raise Apart
-        wide = np.broadcast_to(words, (*members, m.blocks, m.threads)).swapaxes(0, -2)
+        wide = wide_as(words, (*members, m.blocks, m.threads)).swapaxes(0, -2)
         memory = self._memory(nbytes)
         words = wide.reshape(len(memory), -1)
         words = words if mask is None else words[:, pattern.chosen]
@@ -334,15 +334,13 @@ class Shared:
         kept = memory[:, pattern.places]
         left = kept != words
         if left.any():
-            lanes, blocks = (
-                np.broadcast_to(each[:: pattern.number], left.shape) for each in (pattern.lanes, pattern.blocks)
-            )
-            if len(memory) > 1:
-                blocks = np.broadcast_to(np.arange(m.blocks)[:, None], left.shape)
+            step = pattern.number
+            of = pattern.blocks[::step] if len(memory) == 1 else np.arange(m.blocks)[:, None]
+            blocks, lanes = np.broadcast_to(of, left.shape), np.broadcast_to(pattern.lanes[::step], left.shape)
             if _shuffles(m.kernel):  # sums of a warp that cancel may differ in all bits
                 last = np.zeros(int(pattern.words.max()) + 1, np.int64)
                 last[pattern.words] = pattern.lanes
-                left &= last[pattern.words[:: pattern.number]] // 32 != lanes // 32
+                left &= last[pattern.words[::step]] // 32 != lanes // 32
             if left.any() and _apart(kept[left], words[left]):
                 self._conflict(m, "two threads write different values to the same shared address", blocks, lanes, left)
 

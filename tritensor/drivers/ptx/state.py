@@ -15,6 +15,11 @@ WARP = 32
 Mask = np.ndarray | None
 
 
+def wide_as(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A value of all lanes; NumPy takes 3 us to find that nothing is to be done."""
+    return value if value.shape == shape else np.broadcast_to(value, shape)
+
+
 class Machine:
     """A chunk of a launch.
 
@@ -119,7 +124,7 @@ class Machine:
     def by_warp(self, value: np.ndarray) -> np.ndarray:
         """A value of all lanes as (…, blocks, warps, 32)."""
         shape = *value.shape[:-2], self.blocks
-        return np.broadcast_to(value, (*shape, self.threads)).reshape(*shape, -1, WARP)
+        return wide_as(value, (*shape, self.threads)).reshape(*shape, -1, WARP)
 
     # -- errors
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -212,7 +211,7 @@ def _acquire(i: Instruction, kernel: Kernel) -> Step:
 
 
 class _Boxes:
-    """Tiles of an array in global memory, one of each block, from a tensor map and the coordinates of their first elements.
+    """Tiles of an array in global memory, one of each block, by a tensor map and the coordinates of their beginnings.
 
     Attributes:
         chunks: the 16-byte chunks of shared memory that each takes.
