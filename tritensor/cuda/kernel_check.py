@@ -240,9 +240,8 @@ class _Check:
             shadow.strict = True
 
             profiled = profile(card=_CARDS[run.capability]) if counts and run.capability in _CARDS else nullcontext(run)
-            with profiled as counted, settings.grid_order(run.order):
+            with profiled as counted, settings.grid_order(run.order), settings.simulate_late(False):
                 self.call(self.kernel[self.grid], tensors, **self.keywords)
-                simulation.synchronize_all()
             run.launches = counted.launches
             lines = {name: shadow.lines(_view(value)) for name, value in tensors.items()}
             simulation.shadow = None  # what was not written can be read from here on

@@ -175,12 +175,15 @@ def simulate(
     ...     thread.join()
     2.0
     """
+    from .shadow import Shadow
     from .simulator import parse_memory
 
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
     kind = _kind(settings.simulate_compiled.value if compiled is None else compiled)
-    simulation = kind(devices, parse_memory(memory), capability, name, races)
+    simulation = kind(devices, parse_memory(memory), capability, name)
+    if races is not None:
+        simulation.shadow = Shadow() if races else None
     try:
         with use(simulation):
             yield simulation
