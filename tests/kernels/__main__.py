@@ -44,23 +44,25 @@ def lines(command: list[str], log: Path, limit: float, environment: dict[str, st
         while (line := said.get(timeout=limit)) is not None:
             yield json.loads(line)
     except queue.Empty:
-        yield {"case": None, "error": f"takes longer than {limit:.0f} s", "seconds": limit, "kernels": []}
+        yield {"case": None, "error": f"takes longer than {limit:.0f} s", "seconds": limit}
     finally:
         process.kill()
         process.wait()
 
 
-def run(python: str, program: str, device: str, names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+def run(
+    python: str, program: str, device: str, order: str, names: list[str], options: argparse.Namespace
+) -> dict[str, Any]:
     """The cases of a program by name. A process that ends or hangs is started again for those that are left."""
     found: dict[str, Any] = {}
-    log = Path(options.keep) / f"{program}.{device}.{options.order}.log"
+    log = Path(options.keep) / f"{program}.{device}.{order}.log"
     log.write_text("")
     while left := [name for name in names if name not in found]:
         if time.monotonic() > options.until:
             break
         before = len(found)
-        command = [python, "-m", "tests.kernels.cases", program, options.keep, device, options.order, *left]
-        if device != "reference" and options.order == "run":
+        command = [python, "-m", "tests.kernels.cases", program, options.keep, device, order, *left]
+        if device != "reference" and order in ("run", "record"):
             command[1:3] = ["-m", "tritensor", "run", "-m", "tests.kernels.cases"]
         limit = min(options.limit, options.until - time.monotonic() + 5)
         for each in lines(command, log, limit, _environment()):
@@ -73,7 +75,7 @@ def run(python: str, program: str, device: str, names: list[str], options: argpa
                 )
         if len(found) == before:  # it ended within a case, or before the first
             words = ["the process ended: ", *(log.read_text(errors="replace").strip().splitlines()[-1:])]
-            found[left[0]] = {"case": left[0], "error": "".join(words)[:400], "seconds": 0, "kernels": []}
+            found[left[0]] = {"case": left[0], "error": "".join(words)[:400], "seconds": 0}
     return found
 
 
@@ -99,7 +101,13 @@ def main() -> int:
     parser.add_argument("program", nargs="*", help="the programs; all by default")
     parser.add_argument("--case", action="append", help="only cases of this name")
     parser.add_argument("--device", action="append", help=f"of {', '.join(DEVICES)}, cuda (a real one); all simulated")
-    parser.add_argument("--order", default="run", choices=["run", "triton"], help="what is imported first")
+    parser.add_argument(
+        "--order",
+        default="run",
+        choices=["run", "triton", "plain"],
+        help="tritensor first; Triton first; or PyTorch, "
+        "tritensor, and each kernel that was launched in the first order again by itself (FlagGems wants a GPU for that)",
+    )
     parser.add_argument("--python", default=sys.executable, help="has the libraries")
     parser.add_argument("--torch", default=sys.executable, help="has PyTorch")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
@@ -125,23 +133,25 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
     names = {each: cases_of(each, options) for each in programs}
     references = dict(zip(programs, pool.map(lambda each: _references(each, names[each], options), programs)))
     jobs = [(program, device) for device in devices for program in programs]
-    found = dict(
-        zip(jobs, pool.map(lambda job: run(options.python, job[0], job[1], names[job[0]], options), jobs), strict=True)
-    )
+    found = dict(zip(jobs, pool.map(lambda job: _device(*job, names[job[0]], options), jobs), strict=True))
     print(f"{'case':44}" + "".join(f"{device:>13}" for device in devices))
     agreed: dict[str, set[str]] = {device: set() for device in devices}
+    different: dict[str, set[str]] = {device: set() for device in devices}
     seen: set[str] = set()
     short = 0
     for program in programs:
         for name in names[program]:
             row, reasons = [], {}
             for device in devices:
-                each = found[program, device].get(name, {"error": "not begun", "kernels": [], "seconds": 0})
+                each = found[program, device].get(name, {"error": "not begun", "seconds": 0})
                 wrong = references[program].get(name) or each["error"]
-                kernels = {f"{program}.{kernel}" for kernel in each["kernels"]}
+                kernels, right = (
+                    {f"{program}.{kernel}" for kernel in each.get(key, ())} for key in ("kernels", "agreed")
+                )
                 seen |= kernels or {f"{program}.{name}"}
+                agreed[device] |= right
+                different[device] |= kernels if (wrong or "").startswith("Different") else set()
                 if wrong is None:
-                    agreed[device] |= kernels
                     row.append(f"{each['seconds']:.1f} s")
                 else:
                     row.append("-")
@@ -151,10 +161,20 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
                 print(f"    {', '.join(where)}: {reason}")
                 short += 1
     for device in devices:
+        agreed[device] -= different[device]
         print(f"{device}: {len(agreed[device])} kernels agree, of {len(seen)} that were launched anywhere")
     for kernel in sorted(seen - set.intersection(*agreed.values())):
         print(f"    {kernel}: only on {', '.join(each for each in devices if kernel in agreed[each]) or 'no device'}")
     return int(short > 0)
+
+
+def _device(program: str, device: str, names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """The cases of a program on a device in the order that is asked for."""
+    if options.order != "plain":
+        return run(options.python, program, device, options.order, names, options)
+    recorded = run(options.python, program, device, "record", names, options)
+    names = [name for name in names if not recorded[name]["error"]]
+    return run(options.torch, program, device, "plain", names, options)
 
 
 def _references(program: str, names: list[str], options: argparse.Namespace) -> dict[str, str | None]:
@@ -162,7 +182,7 @@ def _references(program: str, names: list[str], options: argparse.Namespace) -> 
     source = (HERE / "programs" / f"{program}.py").stat().st_mtime
     known = {name: Path(options.keep) / f"{program}.{name}.npz" for name in names}
     left = [name for name, path in known.items() if not path.exists() or path.stat().st_mtime < source]
-    found = run(options.torch, program, "reference", left, options)
+    found = run(options.torch, program, "reference", "run", left, options)
     return {name: f"the reference: {each['error']}" if each["error"] else None for name, each in found.items()}
 
 

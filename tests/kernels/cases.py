@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import os
 import sys
 import time
 import traceback
 import warnings
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +30,26 @@ def main(program: str, folder: str, device: str, order: str, *wanted: str) -> No
     if order == "triton":  # as a program that imports Triton before tritensor, and starts it itself
         importlib.import_module("triton.language")
         importlib.import_module("tritensor.scripts.names").install()
-    torch: Any = importlib.import_module("torch")
+    if order == "plain":  # PyTorch is there too, and the program passes tensors of tritensor to kernels
+        importlib.import_module("torch")
+    torch: Any = importlib.import_module("tritensor" if order == "plain" else "torch")
     with contextlib.ExitStack() as stack:
         if device in SIMULATED:
             stack.enter_context(torch.cuda.simulate(**SIMULATED[device]))
-        _run(program, Path(folder), device, wanted)
+        if order == "plain":
+            replay(program, Path(folder), wanted)
+        else:
+            launch(program, Path(folder), device, order, wanted)
 
 
-def _run(program: str, folder: Path, device: str, wanted: tuple[str, ...]) -> None:
+def launch(program: str, folder: Path, device: str, order: str, wanted: Iterable[str]) -> None:
+    """Run cases, and compare with the references, or compute these."""
     import numpy as np
 
-    launched: list[str] = []
+    launched: list[Any] = []
     if device not in ("list", "reference"):
         _tune_once()
-        launched = _watch()
+        launched = _watch(order == "record")
     module = importlib.import_module(f"tests.kernels.programs.{program}")
     declared = importlib.import_module("tests.kernels.declared")
     cases = declared.cases_of(module)
@@ -57,13 +65,31 @@ def _run(program: str, folder: Path, device: str, wanted: tuple[str, ...]) -> No
                 np.savez(path, **declared.Run(case, "cpu", True).results())
             else:
                 found = declared.Run(case, "cuda", False).results()
-                with np.load(path) as wanted_results:
-                    declared.compare(case, found, dict(wanted_results))
+                with np.load(path) as reference:
+                    declared.compare(case, found, dict(reference))
         except BaseException as error:
             failure = error
-        tell(name, failure, begun, launched)
+        if order == "record" and failure is None:
+            importlib.import_module("tests.kernels.launches").write(folder / f"{program}.{name}.launches", launched)
+        kernels = [each.kernel if order == "record" else each for each in launched]
+        tell(name, failure, begun, kernels, [] if failure else kernels)
         if failure is not None and device == "cuda":
             return  # an error may have taken the context of the process with it
+
+
+def replay(program: str, folder: Path, wanted: Iterable[str]) -> None:
+    """Make the launches that were recorded of cases again, each of its kernel alone."""
+    launches = importlib.import_module("tests.kernels.launches")
+    for name in wanted:
+        begun, failure, kernels, right = time.perf_counter(), None, [], []
+        for each in launches.read(folder / f"{program}.{name}.launches"):
+            kernels.append(each.kernel)
+            try:
+                launches.repeat(each)
+                right.append(each.kernel)
+            except BaseException as error:
+                failure = error
+        tell(name, failure, begun, kernels, [each for each in right if kernels.count(each) == right.count(each)])
 
 
 def _tune_once() -> None:
@@ -95,32 +121,42 @@ def _tune_once() -> None:
     tuner.prune_configs, tuner._bench = prune, bench
 
 
-def _watch() -> list[str]:
-    """The names of the kernels that are launched from now on, as they are launched."""
+def _watch(record: bool) -> list[Any]:
+    """The kernels that are launched from now on, as they are launched: their names, or all that is needed to repeat
+    them."""
     jit: Any = importlib.import_module("triton.runtime.jit").JITFunction
-    theirs, names = jit.run, []
+    theirs: Callable[..., Any] = jit.run
+    launched: list[Any] = []
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs.get("warmup"):
-            names.append(self.fn.__name__)
-        return theirs(self, *args, **kwargs)
+        if kwargs.get("warmup"):
+            return theirs(self, *args, **kwargs)
+        if not record:
+            launched.append(self.fn.__name__)
+            return theirs(self, *args, **kwargs)
+        made = importlib.import_module("tests.kernels.launches").begin(self, args, kwargs)
+        found = theirs(self, *args, **kwargs)
+        launched.append(made.end())
+        return found
 
     run.__wrapped__ = theirs  # type: ignore[attr-defined]
     jit.run = run
-    return names
+    return launched
 
 
-def tell(name: str, error: BaseException | None, begun: float, launched: list[str]) -> None:
+def tell(name: str, error: BaseException | None, begun: float, launched: list[str], agreed: list[str]) -> None:
     """Print how a case ended; an error's traceback goes to stderr."""
     words = None
     if error is not None:
         print(f"== {name}", file=sys.stderr)
         traceback.print_exception(error)
         words = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
-    seconds = round(time.perf_counter() - begun, 2)
-    kernels = list(dict.fromkeys(launched))
-    print("\n" + json.dumps({"case": name, "error": words, "seconds": seconds, "kernels": kernels}), flush=True)
+    said = {"case": name, "error": words, "seconds": round(time.perf_counter() - begun, 2)}
+    kernels = {"kernels": [*dict.fromkeys(launched)], "agreed": [*dict.fromkeys(agreed)]}
+    print("\n" + json.dumps(said | kernels), flush=True)
 
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(0)  # what libraries leave behind (threads, databases) does not end a process at once

@@ -227,3 +227,17 @@ def test_layers_beside_pytorch(printed: str) -> None:
         found.append([y, tensor.grad, *[parameter.grad for parameter in layer.parameters()]])
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one.detach().numpy(), other.detach().numpy(), rtol=2e-4, atol=2e-4)
+
+
+def test_gradients_of_convolutions_as_functions() -> None:
+    geometry = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2), "groups": 2}
+    x = torch.rand(2, 4, 7, 6, requires_grad=True)
+    kernel = torch.rand(6, 2, 3, 2, requires_grad=True)
+    y = torch.nn.functional.conv2d(x, kernel, **geometry)
+    gradient = torch.rand(*y.shape)
+    y.backward(gradient)
+    assert torch.equal(torch.nn.grad.conv2d_input(x.shape, kernel, gradient, **geometry), x.grad)
+    assert torch.equal(torch.nn.grad.conv2d_weight(x, kernel.shape, gradient, **geometry), kernel.grad)
+    signal, weight = torch.rand(1, 2, 9), torch.rand(3, 2, 3)
+    assert torch.nn.grad.conv1d_input(signal.shape, weight, torch.rand(1, 3, 4), stride=2).shape == signal.shape
+    assert torch.nn.grad.conv1d_weight.__name__ == "conv1d_weight"

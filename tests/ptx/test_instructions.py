@@ -455,3 +455,52 @@ def test_a_register_of_which_one_half_is_undefined() -> None:
     assert compute(packed, [x], U32).tolist() == x.tolist()
     whole = "mov.b32 %r5, {%rs8, %rs9}; mov.b32 %out, %a0;"
     assert compute(whole, [x], U32).tolist() == x.tolist()
+
+
+def test_lanes_meet_where_branches_join_wherever_the_blocks_lie() -> None:
+    out = np.zeros(32, np.uint32)
+    body = """
+    mov.u32 %r9, 3;
+    setp.lt.u32 %p1, %r0, 16;
+$AGAIN:
+    @%p1 bra $LOW;
+    bra.uni $HIGH;
+$LOW:
+    add.u32 %r1, %r0, 100;
+$JOIN:
+    shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
+    sub.u32 %r9, %r9, 1;
+    setp.ne.u32 %p2, %r9, 0;
+    @%p2 bra $AGAIN;
+    bra.uni $END;
+$HIGH:
+    add.u32 %r1, %r0, 200;
+    bra.uni $JOIN;
+$END:
+    mul.wide.u32 %rd5, %r0, 4;
+    add.s64 %rd5, %rd1, %rd5;
+    st.global.b32 [%rd5], %r2;
+"""
+    execute(body, out)
+    assert out.tolist() == [216 + n for n in range(16)] + [100 + n for n in range(16)]
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_atomics_of_vectors_and_of_packed_pairs(returns: bool) -> None:
+    sums, old = np.zeros(4, np.float32), np.zeros((32, 2), np.float32)
+    halves = np.zeros(4, np.float16)
+    x = np.array([1.5, -0.25], np.float32)
+    add = "atom.global.gpu.acq_rel.add.v2.f32 {%r4, %r5}, [%rd1+8]" if returns else "red.global.add.v2.f32 [%rd1+8]"
+    body = f"""
+    ld.global.v2.b32 {{%r1, %r2}}, [%rd4];
+    {add}, {{%r1, %r2}};
+    mov.b32 %r7, 0x3C004000;
+    {"atom.global.add.noftz.f16x2 %r8, [%rd3+4], %r7;" if returns else "red.global.add.noftz.f16x2 [%rd3+4], %r7;"}
+    mul.wide.u32 %rd5, %r0, 8;
+    add.s64 %rd5, %rd2, %rd5;
+    {"st.global.v2.b32 [%rd5], {%r4, %r5};" if returns else ""}
+"""
+    execute(body, sums, old, halves, x)
+    assert sums.tolist() == [0, 0, 48, -8]
+    assert halves.tolist() == [0, 0, 64, 32]
+    assert not returns or old.tolist() == [[1.5 * n, -0.25 * n] for n in range(32)]

@@ -66,7 +66,7 @@ def test_rows_are_further_apart_where_an_argument_asks_for_a_stride() -> None:
 
     good = {**args, "out_step": lambda t: t["out_ptr"].stride(0)}
     report = check_kernel(scale_rows, (5,), good, reference, BLOCK=64, **TWO)
-    assert [run.way.layout for run in report.runs] == ["exact", "offset", "strided"] * 2
+    assert [run.layout for run in report.runs] == ["exact", "offset", "strided"] * 2
     assert check_kernel(scale_rows, (5,), good, x * torch.arange(5.0)[:, None], BLOCK=64, **TWO).failed == []
     with pytest.raises(KernelMismatchError, match=r"nothing wrote it(?s:.*)in the run: interpreted, strided"):
         check_kernel(

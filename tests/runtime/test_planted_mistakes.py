@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor.drivers import compiled
+from tritensor.drivers import execution
 
 from ..needs import HAS_TRITON
 
@@ -23,13 +23,14 @@ CASES = [(name, mode) for name, planted in PLANTED.items() for mode in planted.m
 
 def message_of(planted: Planted, mode: str) -> str:
     """The error or the warning of a launch."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"compiled": False}
     if mode != "interpreted":
         options = {"compiled": True, "capability": tuple(map(int, mode.split(".")))}
     with torch.cuda.simulate(races=True, **options), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             planted.launch(planted.kernel)
+            torch.cuda.synchronize()  # where streams run late
         except (RuntimeError, AssertionError) as error:
             return str(error)
     assert len(warned) == 1, "nothing was found"
@@ -40,8 +41,8 @@ def message_of(planted: Planted, mode: str) -> str:
 def test_a_mistake_is_found_and_its_line_is_named(name: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = PLANTED[name]
     if planted.drop:
-        parse, without = compiled.parse, re.compile(rf"^.*{planted.drop}.*$", re.MULTILINE)
-        monkeypatch.setattr(compiled, "parse", lambda text: parse(without.sub("", text)))
+        parse, without = execution.parse, re.compile(rf"^.*{planted.drop}.*$", re.MULTILINE)
+        monkeypatch.setattr(execution, "parse", lambda text: parse(without.sub("", text)))
     message = message_of(planted, mode)
     assert re.search(planted.words, message), message
     line = line_of(planted)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,18 @@ if not HAS_TRITON:
 import triton
 import triton.language as tl
 
-MODES = {"interpreted": {}, "sm_80": {"compiled": True, "capability": (8, 0)}, "sm_90": {"compiled": True}}
+MODES: dict[str, dict[str, Any]] = {
+    "interpreted": {"compiled": False},
+    "sm_80": {"compiled": True, "capability": (8, 0)},
+}
+MODES["sm_90"] = {"compiled": True}
+
+
+@pytest.fixture(autouse=True)
+def at_once() -> Iterator[None]:
+    """Where streams run late, a kernel fails when it is waited for."""
+    with settings.simulate_late(False):
+        yield
 
 
 @pytest.fixture(params=MODES)
@@ -77,6 +90,15 @@ def adds(out_ptr, x_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def adds_by_comparing(out_ptr):
+    before = tl.load(out_ptr)
+    now = tl.atomic_cas(out_ptr, before, before + 1)
+    while now != before:
+        before = now
+        now = tl.atomic_cas(out_ptr, before, before + 1)
+
+
+@triton.jit
 def all_write_the_same(out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.arange(0, BLOCK), 7.0)
 
@@ -104,6 +126,9 @@ def test_what_does_not_depend_on_the_order_is_no_race(device: Any) -> None:
         out = vector(2, dtype)
         adds[(4,)](out, torch.ones(512, device="cuda", dtype=dtype), BLOCK=128)
         assert out[0].item() == 512
+    count = vector(1, torch.int32)
+    adds_by_comparing[(4,)](count)
+    assert count.item() == 4
     out = torch.empty(128, device="cuda")
     all_write_the_same[(4,)](out, BLOCK=128)
     x = torch.arange(512.0, device="cuda")
@@ -177,7 +202,7 @@ def test_without_it_nothing_is_noted() -> None:
 
 
 def test_an_access_outside_of_a_view_is_an_error_where_that_is_strict() -> None:
-    with torch.cuda.simulate(races=True) as simulation:
+    with torch.cuda.simulate(races=True, compiled=False) as simulation:
         simulation.shadow.strict = True
         x = torch.zeros(8, 8, device="cuda")
         with pytest.raises(KernelError, match="outside of the view that was passed"):
@@ -186,15 +211,33 @@ def test_an_access_outside_of_a_view_is_an_error_where_that_is_strict() -> None:
             in_place[(1,)](x[:, :4], BLOCK=64)
 
 
+@triton.jit
+def asserts(x_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.device_assert(x > 0, "too small")
+
+
+@triton.jit
+def refused(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 4), tl.arange(0, 4) + tl.arange(0, 8))
+
+
+@pytest.mark.parametrize(("kernel", "constants", "line"), [(asserts, {"BLOCK": 4}, 3), (refused, {}, 2)])
+def test_what_fails_in_the_interpreter_names_its_line(kernel: Any, constants: dict[str, Any], line: int) -> None:
+    with torch.cuda.simulate(compiled=False), pytest.raises(RuntimeError) as caught:
+        kernel[(1,)](vector(4), **constants)
+    assert re.search(rf"at test_races\.py:{kernel.starting_line_number + line}\b", str(caught.value))
+
+
 def test_memory_that_is_not_known_is_left_alone() -> None:
     shadow = Shadow()
     shadow.allocated(4096, 64)
     shadow.mark(0, 8)
     shadow.mark(4096, 64)
     shadow.copied(8192, 4096, 8)
-    with shadow.launching(1)():
-        shadow.read(np.array([16, 9000], np.int64), 4, np.zeros(2, np.int32), "", pytest.fail)
-        shadow.read(np.array([4096], np.int64), 16, np.zeros(1, np.int32), "", pytest.fail)
+    each = SimpleNamespace(programs=np.zeros(3, np.int32), line="", fail=pytest.fail)
+    each.addresses = np.array([16, 4096, 9000], np.int64)
+    shadow.launching(1)(lambda: shadow.read(each, 4))()
     shadow.freed(4096)
     shadow.freed(4096)
 

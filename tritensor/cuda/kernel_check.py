@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import product, zip_longest
 from typing import Any, NamedTuple, Protocol
 
+import ml_dtypes
 import numpy as np
 
 from .. import settings
@@ -22,20 +23,10 @@ __all__ = ["KernelReport", "check_kernel"]
 
 _LAYOUTS = "exact", "offset", "strided"
 _ORDERS = "forward", "reverse", "shuffle"
-#: How far two executions of one kernel may be apart: relative, absolute. Cards divide approximately and add in another
-#: order than NumPy.
-_TOLERANCES = {
-    "float16": (1e-2, 1e-3),
-    "bfloat16": (3e-2, 1e-2),
-    "float32": (1e-4, 1e-5),
-    "float64": (1e-7, 1e-9),
-    "complex64": (1e-4, 1e-5),
-    "complex128": (1e-7, 1e-9),
-}
 _CARDS = {(8, 0): "a100", (9, 0): "h100"}
 _WIDE = 72  # letters of an error that a table shows
 _FRONT = 65  # elements before and behind a view; not a multiple of 16 bytes, so that its address is not either
-
+_FAILURES = KernelError, KernelMemoryError, DeviceError, KernelMismatchError
 
 #: A function of a kernel's arguments, or what it would return.
 Reference = Callable[..., Any] | Tensor | Sequence[Any]
@@ -47,47 +38,40 @@ class Launchable(Protocol):
     def __getitem__(self, grid: Any, /) -> Callable[..., object]: ...
 
 
-class _Way(NamedTuple):
-    """A way of running a kernel: the capability that it is compiled for, or None, the layout and the grid's order."""
+@dataclass
+class KernelRun:
+    """One run of a kernel, and what was found.
+
+    Attributes:
+        capability: that it was compiled for; None: it was interpreted.
+        difference: the largest one, from the reference or else from the first run.
+        launches: what was counted (`tritensor.cuda.profiling.Launch`), in one run of each capability.
+    """
 
     capability: tuple[int, int] | None
     layout: str
     order: str
-
-    @property
-    def mode(self) -> str:
-        return "interpreted" if self.capability is None else f"sm_{self.capability[0]}{self.capability[1]}"
-
-    def __str__(self) -> str:
-        return f"{self.mode}, {self.layout}, {self.order}"
-
-
-@dataclass
-class KernelRun:
-    """One run: how, what failed ("" if nothing did), the largest difference, and what a card is predicted to do.
-
-    Attributes:
-        difference: from the reference, or from the first run where there is none.
-        launches: what was counted (`tritensor.cuda.profiling.Launch`), in one run for each kind of card.
-    """
-
-    way: _Way
     error: Exception | None = None
     difference: float = 0.0
     launches: list[Any] = field(default_factory=list)
 
-    def row(self) -> tuple[str, ...]:
-        """The cells of its line in the table."""
-        outcome = f"differs by {self.difference:.0e}" if self.difference else "equal"
-        if self.error:
-            outcome = str(self.error).partition("\n")[0]
-            outcome = outcome if len(outcome) <= _WIDE else f"{outcome[: _WIDE - 3]}..."
-        counted = "".join(
-            f"{launch.card.name}: {launch.predicted.seconds * 1e6:.1f} us predicted, {launch.predicted.bound}, "
-            f"{launch.dram / 1e3:.1f} kB"
-            for launch in self.launches[-1:]
-        )
-        return self.way.mode, self.way.layout, self.way.order, outcome, counted
+    @property
+    def way(self) -> tuple[str, str, str]:
+        """The mode, the layout and the order."""
+        mode = "interpreted" if self.capability is None else "sm_{}{}".format(*self.capability)
+        return mode, self.layout, self.order
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The run's line of a table."""
+        found = str(self.error or "").partition("\n")[0]
+        if self.error is None:
+            found = f"differs by {self.difference:.0e}" if self.difference else "equal"
+        counted = ""
+        for launch in self.launches[-1:]:
+            seconds, bound = launch.predicted[:2]
+            counted = f"{launch.card.name}: {seconds * 1e6:.1f} us predicted, {bound}, {launch.dram / 1e3:.1f} kB"
+        return *self.way, found if len(found) <= _WIDE else f"{found[: _WIDE - 3]}...", counted
 
 
 @dataclass
@@ -103,7 +87,7 @@ class KernelReport:
         return [run for run in self.runs if run.error]
 
     def __repr__(self) -> str:
-        rows = [("mode", "layout", "order", "result", "counted and predicted"), *(run.row() for run in self.runs)]
+        rows = [("mode", "layout", "order", "result", "counted and predicted"), *(run.cells for run in self.runs)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
         held = f"{len(self.runs) - len(self.failed)} of {len(self.runs)} runs held"
@@ -148,60 +132,46 @@ def check_kernel(
     >>> import tritensor as torch, triton, triton.language as tl  # doctest: +SKIP
     >>> torch.testing.check_kernel(double, (4,), (torch.empty(100, device="meta"), x, 100), lambda out, x, n: 2 * x)
     """
-    names = _parameters(kernel)
+    name, names = _named(kernel)
     given = dict(args) if isinstance(args, Mapping) else dict(zip_longest(names[: len(args)], args))
-    check = _Check(kernel, names, grid, given, isinstance(args, Mapping), keywords, rtol, atol)
-    report = KernelReport(check.name, [KernelRun(way) for way in _ways(check, capabilities, layouts)])
-    first: dict[str, np.ndarray] | None = None
-    expected: dict[str, np.ndarray] | None = None
-    counted: set[Any] = set()
-    for run in report.runs:
+    check = _Check(kernel, grid, name, given, isinstance(args, Mapping), keywords, rtol, atol)
+    if unknown := [layout for layout in layouts if layout not in _LAYOUTS]:
+        raise ArgumentError(f"check_kernel: layouts are {', '.join(_LAYOUTS)}, got {unknown[0]!r}")
+    apt = [layout for layout in layouts if layout != "strided" or check.asked()] or ["exact"]
+    ways = zip_longest(apt, _ORDERS, fillvalue=apt[0])
+    report = KernelReport(name, [KernelRun(capability, *way) for capability, way in product(capabilities, [*ways])])
+    wanted: dict[str, np.ndarray] | None = None
+    for at, run in enumerate(report.runs):
         try:
-            found = check.run(run, run.way.capability not in counted)
-            counted.add(run.way.capability)
-            if reference is not None and expected is None:
-                expected = check.expected(reference, check.written(found))
-            check.compare(run, found, expected if expected is not None else first, expected is not None)
-            first = first or {name: each.values for name, each in found.items()}
-        except (KernelError, KernelMemoryError, DeviceError, KernelMismatchError) as error:
+            found = check.run(run, at % (len(report.runs) // len(capabilities)) == 0)
+            if reference is not None and wanted is None:
+                wanted = check.expected(reference, found)
+            check.compare(run, found, wanted or {}, "the first run has" if reference is None else "the reference has")
+            wanted = wanted or {name: each.values for name, each in found.items()}
+        except _FAILURES as error:
             run.error = error
-    if report.failed:
-        run = report.failed[0]
-        assert run.error is not None
+    for run in report.failed[:1]:
         kind: Any = type(run.error) if isinstance(run.error, TritensorError) else KernelError
-        raise kind(f"{run.error}\n  in the run: {run.way}\n\n{report}") from run.error
+        raise kind(f"{run.error}\n  in the run: {', '.join(run.way)}\n\n{report}") from run.error
     print(report)
     return report
 
 
-def _parameters(kernel: object) -> list[str]:
-    """The names of a kernel's parameters, of which one that is tuned is made."""
+def _named(kernel: object) -> tuple[str, list[str]]:
+    """The name of a kernel, of which one that is tuned is made, and those of its parameters."""
     while not hasattr(kernel, "arg_names") and hasattr(kernel, "fn"):
         kernel = kernel.fn
     found = getattr(kernel, "arg_names", None) or getattr(getattr(kernel, "kernel", None), "parameters", None)
     if found is None:
         raise ArgumentError(f"check_kernel: expected a @triton.jit or cuda.jit kernel, got {type(kernel).__name__}")
-    return list(found)
-
-
-def _ways(check: _Check, capabilities: Sequence[tuple[int, int] | None], layouts: Sequence[str]) -> Iterator[_Way]:
-    if unknown := [layout for layout in layouts if layout not in _LAYOUTS]:
-        raise ArgumentError(f"check_kernel: layouts are {', '.join(_LAYOUTS)}, got {unknown[0]!r}")
-    apt = [layout for layout in layouts if layout != "strided" or check.asked()] or ["exact"]
-    for capability in capabilities:
-        for layout, order in zip_longest(apt, _ORDERS, fillvalue=apt[0]):
-            yield _Way(capability, layout, order)
+    return getattr(kernel, "__name__", "kernel"), list(found)
 
 
 class _Asked(dict[str, Any]):
-    """Tensors by name, which notes whose strides an argument asks for."""
-
-    def __init__(self, tensors: Mapping[str, Any]) -> None:
-        super().__init__(tensors)
-        self.names: set[str] = set()
+    """Tensors by name, which notes what an argument asks for."""
 
     def __getitem__(self, name: str) -> Any:
-        self.names.add(name)
+        self.setdefault("", set()).add(name)
         return super().__getitem__(name)
 
 
@@ -212,132 +182,120 @@ class _Found(NamedTuple):
     lines: np.ndarray
     places: list[str]
 
+    def line(self, number: int, text: str) -> str:
+        return f"{text} at {self.places[number]}" if number else ""
 
+
+@dataclass
 class _Check:
     """The kernel and its arguments, and what is done with them."""
 
-    def __init__(
-        self,
-        kernel: Launchable,
-        names: list[str],
-        grid: Grid,
-        given: dict[str, Any],
-        by_name: bool,
-        keywords: dict[str, object],
-        rtol: float | None,
-        atol: float | None,
-    ) -> None:
-        self.kernel, self.grid, self.given, self.by_name, self.keywords = kernel, grid, given, by_name, keywords
-        self.rtol, self.atol = rtol, atol
-        self.name = getattr(kernel, "__name__", "") or names[0]
+    kernel: Launchable
+    grid: Grid
+    name: str
+    given: dict[str, Any]
+    by_name: bool
+    keywords: dict[str, object]
+    rtol: float | None
+    atol: float | None
+
+    def __post_init__(self) -> None:
         self.tensors = {
             name: value if isinstance(value, Tensor) else tensor(value)
-            for name, value in given.items()
+            for name, value in self.given.items()
             if isinstance(value, (Tensor, np.ndarray))
         }
 
     def asked(self) -> set[str]:
-        """The names of tensors of which an argument is computed, from their strides for example."""
+        """The names of the tensors of which an argument is computed, from their strides for example."""
         known = _Asked(self.tensors)
-        for value in self.given.values():
-            if callable(value):
-                value(known)
-        return {name for name in known.names if self.tensors[name].ndim > 1}
+        self.arguments(known)
+        return {name for name in known.get("", ()) if self.tensors[name].ndim > 1}
 
-    def arguments(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, tensors: dict[str, Any]) -> dict[str, Any]:
         """The arguments with tensors in the places of those that were given."""
         made = {name: tensors.get(name, value) for name, value in self.given.items()}
         return {name: value(tensors) if callable(value) else value for name, value in made.items()}
 
+    def each(self, make: Callable[[str, Tensor], Tensor]) -> dict[str, Tensor]:
+        """What is made of tensors, once of one that is several arguments."""
+        made: dict[int, Tensor] = {}
+        for name, value in self.tensors.items():
+            if id(value) not in made:
+                made[id(value)] = make(name, value)
+        return {name: made[id(value)] for name, value in self.tensors.items()}
+
+    def call(self, function: Callable[..., Any], tensors: dict[str, Any], **keywords: object) -> Any:
+        """Call a kernel or a reference with its arguments."""
+        arguments = self.arguments(tensors)
+        return function(**arguments, **keywords) if self.by_name else function(*arguments.values(), **keywords)
+
     def run(self, run: KernelRun, counts: bool) -> dict[str, _Found]:
         """What tensors hold after a run on a device of its own."""
-        way = run.way
-        options: dict[str, Any] = {"capability": way.capability} if way.capability else {}
-        with simulate(compiled=way.capability is not None, races=True, **options) as simulation:
-            shadow = simulation.shadow
-            assert shadow is not None
-            placed: dict[int, Tensor] = {}
-            wide = self.asked() if way.layout == "strided" else set()
-            for name, value in self.tensors.items():
-                if id(value) not in placed:
-                    placed[id(value)] = _placed(value, "strided" if name in wide else way.layout)
-            tensors = {name: placed[id(value)] for name, value in self.tensors.items()}
-            arguments = self.arguments(tensors)
+        wide = self.asked() if run.layout == "strided" else set()
+        options: dict[str, Any] = {"capability": run.capability} if run.capability else {}
+        with simulate(compiled=bool(run.capability), races=True, **options) as simulation:
+            shadow: Any = simulation.shadow
+            tensors = self.each(lambda name, value: _placed(value, run.layout, name in wide))
             shadow.strict = True
 
             def launch() -> None:
-                with settings.grid_order(way.order):
-                    if self.by_name:
-                        self.kernel[self.grid](**arguments, **self.keywords)
-                    else:
-                        self.kernel[self.grid](*arguments.values(), **self.keywords)
+                with settings.grid_order(run.order):
+                    self.call(self.kernel[self.grid], tensors, **self.keywords)
                     simulation.synchronize_all()
 
-            if counts and way.capability in _CARDS:
+            if counts and run.capability in _CARDS:
                 from .profiling import profile
 
-                with profile(card=_CARDS[way.capability]) as counted:
+                with profile(card=_CARDS[run.capability]) as counted:
                     launch()
                 run.launches = counted.launches
             else:
                 launch()
-            lines = {name: shadow.lines(_view(each)) for name, each in tensors.items()}
+            lines = {name: shadow.lines(_view(value)) for name, value in tensors.items()}
             simulation.shadow = None  # what was not written can be read from here on
-            return {
-                name: _Found(each.detach().cpu().numpy(), lines[name], shadow.places) for name, each in tensors.items()
-            }
+            return {name: _Found(_array(value), lines[name], shadow.places) for name, value in tensors.items()}
 
-    def written(self, found: Mapping[str, _Found]) -> list[str]:
-        """The tensors that the kernel wrote, each by its first name."""
-        first = {id(value): name for name, value in reversed(self.tensors.items())}
-        return [name for name, each in found.items() if each.lines.any() and first[id(self.tensors[name])] == name]
-
-    def expected(self, reference: Reference, written: list[str]) -> dict[str, np.ndarray]:
+    def expected(self, reference: Reference, found: Mapping[str, _Found]) -> dict[str, np.ndarray]:
         """What the reference says that the kernel writes."""
+        first = {id(value): name for name, value in reversed(self.tensors.items())}
+        written = [name for name in found if found[name].lines.any() and first[id(self.tensors[name])] == name]
+        results: Any = reference
         if callable(reference):
-            made = {id(value): _copy(value) for value in self.tensors.values()}
-            copies = {name: made[id(value)] for name, value in self.tensors.items()}
-            arguments = self.arguments(copies)
-            found = reference(**arguments) if self.by_name else reference(*arguments.values())
-            if found is None:
-                found = {name: copies[name] for name in written}
-        else:
-            found = reference
-        if not isinstance(found, Mapping):
-            several = list(found) if isinstance(found, (tuple, list)) else [found]
+            copies = self.each(lambda name, value: _copied(value))
+            results = self.call(reference, copies)
+            results = {name: copies[name] for name in written} if results is None else results
+        if not isinstance(results, Mapping):
+            several = list(results) if isinstance(results, (tuple, list)) else [results]
             if len(several) != len(written):
                 raise ArgumentError(
                     f"check_kernel: the reference returns {len(several)} results for {self.name}",
                     f"it writes {len(written)} tensors: {', '.join(written)}",
                     remedy="return a dictionary of results by the names of the arguments",
                 )
-            found = dict(zip(written, several))
-        return {name: _array(value) for name, value in found.items()}
+            results = dict(zip(written, several))
+        return {name: _array(value) for name, value in results.items()}
 
-    def compare(
-        self, run: KernelRun, found: Mapping[str, _Found], other: Mapping[str, np.ndarray] | None, named: bool
-    ) -> None:
-        """Raise the error of what was not written, or differs from the reference or from the first run."""
+    def compare(self, run: KernelRun, found: Mapping[str, _Found], wanted: Mapping[str, np.ndarray], has: str) -> None:
+        """Raise the error of what was not written, or differs."""
         for name, each in found.items():
             if self.tensors[name].device.type == "meta" and not each.lines.all():
-                at = np.unravel_index(int(np.argmin(each.lines)), each.lines.shape)
                 raise KernelMismatchError(
-                    f"{self.name}: nothing wrote element {_index(at)} of {name}, of {each.lines.size}",
-                    _line(each, int(each.lines.max()), "the others were written"),
+                    f"{self.name}: nothing wrote element {_first(each.lines == 0)} of {name}, of {each.lines.size}",
+                    each.line(int(each.lines.max()), "the others were written"),
                 )
-        for name, wanted in (other or {}).items():
-            each = found[name]
-            self._compare(run, name, each, wanted, "the reference has" if named else "the first run has")
+        for name, other in wanted.items():
+            self._compare(run, name, found[name], other, has)
 
     def _compare(self, run: KernelRun, name: str, each: _Found, wanted: np.ndarray, has: str) -> None:
         if each.values.shape != wanted.shape:
-            raise ArgumentError(
-                f"check_kernel: the reference of {name} has the shape {wanted.shape}, not {each.values.shape}"
-            )
-        relative, absolute = _TOLERANCES.get(dtypes.of(each.values.dtype).name, (0.0, 0.0))
-        relative = relative if self.rtol is None else self.rtol
-        absolute = absolute if self.atol is None else self.atol
-        wide = np.complex128 if "c" in each.values.dtype.kind + wanted.dtype.kind else np.float64
+            shapes = f"{wanted.shape}, not {each.values.shape}"
+            raise ArgumentError(f"check_kernel: the reference of {name} has the shape {shapes}")
+        kind = each.values.dtype
+        # cards divide approximately and add in another order: a float32 may be off by 1e-4, and 1e-5 near zero
+        usual = float(ml_dtypes.finfo(kind).eps) ** 0.5 / 3.5 if dtypes.of(kind).is_floating_point else 0.0
+        relative, absolute = usual if self.rtol is None else self.rtol, usual / 10 if self.atol is None else self.atol
+        wide = np.complex128 if "c" in kind.kind + wanted.dtype.kind else np.float64
         x, y = each.values.astype(wide), wanted.astype(wide)
         with np.errstate(all="ignore"):
             apart = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.nan_to_num(np.abs(x - y), nan=np.inf))
@@ -345,52 +303,46 @@ class _Check:
         run.difference = max(run.difference, float(apart.max(initial=0.0)))
         if wrong.any():
             at = np.unravel_index(int(np.argmax(np.where(wrong, apart, -1))), x.shape)
-            last, other = int(each.lines[at]), int(each.lines.max())
+            last = int(each.lines[at])
             raise KernelMismatchError(
-                f"{self.name}: element {_index(at)} of {name} is {x[at]}, and {has} {y[at]}",
-                f"of {wrong.size} elements {int(wrong.sum())} differ by more than {relative:g} relative, {absolute:g} "
-                "absolute",
-                _line(each, last, "it was written") if last else "nothing wrote it",
-                _line(each, other, "others were written") if not last else "",
+                f"{self.name}: element {[*map(int, at)]} of {name} is {x[at]}, and {has} {y[at]}",
+                f"of {wrong.size} elements {int(wrong.sum())} differ by more than {relative:.0e} relative, "
+                f"{absolute:.0e} absolute",
+                each.line(last, "it was written") or "nothing wrote it",
+                "" if last else each.line(int(each.lines.max()), "others were written"),
             )
 
 
-def _line(each: _Found, number: int, text: str) -> str:
-    return f"{text} at {each.places[number]}" if number else ""
-
-
-def _index(at: Sequence[Any]) -> str:
-    return f"[{', '.join(str(int(i)) for i in at)}]"
+def _first(wrong: np.ndarray) -> list[int]:
+    return [int(place) for place in np.argwhere(wrong)[0]]
 
 
 def _array(value: object) -> np.ndarray:
     return np.asarray(value.detach().cpu().numpy() if isinstance(value, Tensor) else value)
 
 
-def _copy(value: Tensor) -> Tensor:
-    if value.device.type == "meta":
-        return empty(*value.shape, dtype=value.dtype)
-    return value.detach().cpu().clone()
+def _copied(value: Tensor) -> Tensor:
+    on_meta = value.device.type == "meta"
+    return empty(*value.shape, dtype=value.dtype) if on_meta else value.detach().cpu().clone()
 
 
 def _view(value: Tensor) -> View:
-    strides = tuple(step * value.element_size() for step in value.stride())
-    return value.data_ptr(), tuple(value.shape), strides, value.element_size()
+    size = value.element_size()
+    return value.data_ptr(), tuple(value.shape), tuple(step * size for step in value.stride()), size
 
 
-def _placed(value: Tensor, layout: str) -> Tensor:
-    """A tensor on the device in a layout, with the strides that it has unless the layout changes them."""
+def _placed(value: Tensor, layout: str, wide: bool) -> Tensor:
+    """A tensor on the device in a layout, with the strides that it has unless rows are to be further apart."""
     shape, steps = tuple(value.shape), tuple(value.stride())
-    if layout == "strided":
-        pitches = [1, shape[-1] + 7, *shape[-2:0:-1]]
-        steps = tuple(int(step) for step in np.cumprod(pitches)[len(shape) - 1 :: -1])
+    if wide:
+        steps = tuple(int(step) for step in np.cumprod([1, shape[-1] + 7, *shape[-2:0:-1]])[::-1])
     extent = 1 + sum((size - 1) * step for size, step in zip(shape, steps)) if 0 not in shape else 0
     front = _FRONT if layout == "offset" else 0
     memory = empty(extent + 2 * front, dtype=value.dtype, device=devices.cuda(0))
-    view: Tensor = memory.as_strided(shape, steps, front)
     if value.device.type != "meta":
-        if 0 in steps and extent:  # elements that are one in memory
-            view = view.as_strided((extent,), (1,), front).copy_(value.detach().cpu().as_strided((extent,), (1,)))
-            return view.as_strided(shape, steps, front)
-        view.copy_(value.detach())
-    return view
+        source, where = value.detach().cpu(), (shape, steps)
+        if 0 in steps:  # elements that are one in memory
+            source, where = source.as_strided((extent,), (1,)), ((extent,), (1,))
+        memory.as_strided(*where, front).copy_(source)
+    placed: Tensor = memory.as_strided(shape, steps, front)
+    return placed

@@ -101,13 +101,13 @@ def _run(
         driver.set_device(index)
     try:
         with _active(_OURS):
-            if function.is_gluon() and driver.is_simulated:
+            if function.is_gluon() and driver.lacks_gluon:
                 raise KernelError(
                     f"{function.__name__}: Gluon kernels do not run on simulated devices",
-                    "their layouts and barriers are written for one card",
+                    f"their layouts and barriers are written for one card, and {driver.lacks_gluon}",
                     remedy="run it on a GPU, or write it in triton.language",
                 )
-            if warmup or driver.recorder is not None or hasattr(driver, "load"):
+            if driver.pick(True, warmup or driver.recorder is not None):
                 return _compiled(theirs, function, args, kwargs, grid, warmup)
             return _interpreted(theirs, function, args, kwargs, grid)
     finally:

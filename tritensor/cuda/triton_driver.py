@@ -10,6 +10,7 @@ interprets kernels compiles nothing: there a launch is taken over before Triton 
 from __future__ import annotations
 
 import struct
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, wraps
@@ -24,10 +25,11 @@ from .. import drivers
 from ..drivers.loading import Compiled
 from ..drivers.shadow import views_of
 from ..errors import KernelError
+from ..functional.creation.creation import empty, zeros
 from ..memory.array import DeviceArray
 from ..runtime.binary import usage
 from ..runtime.program import Program, float_bits, specialise
-from ..types import devices
+from ..types import devices, dtypes
 
 __all__ = ["TritonDriver", "do_bench_of"]
 
@@ -68,7 +70,7 @@ class TritonDriver(DriverBase):
     def get_current_device(self) -> Ordinal:
         driver = drivers.require()
         made = Ordinal(devices.current_index())
-        made.target = self.get_device_capability(made), driver.is_simulated
+        made.target = self.get_device_capability(made), driver.kind
         return made
 
     def set_current_device(self, device: int) -> None:
@@ -92,9 +94,7 @@ class TritonDriver(DriverBase):
         return devices.cuda(devices.current_index())
 
     def get_device_interface(self) -> Any:
-        import tritensor.cuda
-
-        return tritensor.cuda
+        return sys.modules[__package__]
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         from triton.backends.nvidia.driver import ty_to_cpp
@@ -107,9 +107,7 @@ class TritonDriver(DriverBase):
         return getattr(testing.do_bench, "quietly", testing.do_bench)
 
     def get_empty_cache_for_benchmark(self) -> Any:
-        import tritensor
-
-        return tritensor.empty(1 << 26, dtype=tritensor.int32, device="cuda")  # 256 MB, more than any level-2 cache
+        return empty(1 << 26, dtype=dtypes.int32, device="cuda")  # 256 MB, more than any level-2 cache
 
     def clear_cache(self, cache: Any) -> None:
         cache.zero_()
@@ -118,9 +116,7 @@ class TritonDriver(DriverBase):
         return args
 
     def allocate_default_profile_scratch(self, size: int, alignment: int, stream: Any) -> Any:
-        import tritensor
-
-        return tritensor.zeros(size, dtype=tritensor.int8, device="cuda")
+        return zeros(size, dtype=dtypes.int8, device="cuda")
 
 
 class _Utilities:
@@ -208,12 +204,7 @@ class Launcher:
         key = (*self._key, index)
         found = driver.programs.get(key)
         if found is None:
-            if hasattr(driver, "load"):
-                loaded = driver.load(index, self._code, self._name)
-            else:  # it interprets kernels, and executes compiled ones to count what they do
-                from ..drivers.compiled import executed
-
-                loaded = executed(driver, self._code, self._name)
+            loaded = driver.load(index, self._code, self._name)
             found = driver.programs[key] = Program(driver, index, loaded, self._name, ())
         program: Program = found
         return program
@@ -297,12 +288,12 @@ def do_bench_of(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
     def quietly(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
         driver = drivers.active()
-        return _predicted(fn, **options) if driver is not None and driver.is_simulated else theirs(fn, *args, **options)
+        return _predicted(fn, **options) if driver is not None and driver.predicts else theirs(fn, *args, **options)
 
     @wraps(theirs)
     def do_bench(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
         driver = drivers.active()
-        if driver is not None and driver.is_simulated:
+        if driver is not None and driver.predicts:
             _say_that_times_are_predicted()
         return quietly(fn, *args, **options)
 

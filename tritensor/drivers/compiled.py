@@ -4,25 +4,13 @@
 
 from __future__ import annotations
 
-import math
-import struct
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from .. import settings
-from ..errors import DeviceError
 from .compiling import CompilingDriver
-from .lines import arranged
-from .loading import Compiled, Loaded, Target
-from .ptx.machine import run
-from .ptx.memory import Memory
-from .ptx.parse import Kernel, parse
-from .ptx.races import Watched
+from .loading import Target
 from .shadow import views_of
-from .simulator import Queue, Simulator
+from .simulator import Simulator
 
 if TYPE_CHECKING:
     from .loading import LaunchRequest
@@ -48,71 +36,9 @@ class CompiledSimulator(CompilingDriver, Simulator):
         major, minor = self.capability(index)
         return "cuda", major * 10 + minor
 
-    def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
-        return executed(self, compiled, label)
+    load, refused = Simulator.load, Simulator.refused
 
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
         if self.shadow is not None:
             self.shadow.views = views_of(request)
         super().launch(stream, request)
-
-    def refused(self, label: str, error: Exception) -> DeviceError:
-        return DeviceError(f"CUDA error: launch failure at the launch of {label}", str(error))
-
-
-def executed(driver: Simulator, compiled: Compiled, label: str) -> Loaded:
-    """A kernel whose PTX is executed in the memory of simulated devices."""
-    if not compiled.ptx:
-        raise DeviceError(f"{label}: the compiled kernel has no PTX to run")
-    if compiled.ctas > 1:
-        raise DeviceError(
-            f"{label}: a simulated device runs no clusters of blocks",
-            f"the kernel was compiled for num_ctas={compiled.ctas}",
-            remedy="launch it with num_ctas=1, or on a GPU",
-        )
-    kernel = parse(compiled.ptx)
-
-    def launch(queue: Queue, grid: tuple[int, int, int], kernel: Kernel, *values: Any) -> None:
-        _enqueue(driver, queue, grid, kernel, values, compiled)
-
-    return Loaded(
-        kernel, launch, lambda grid: grid, None, (compiled.global_scratch_size, compiled.profile_scratch_size)
-    )
-
-
-def _enqueue(
-    driver: Simulator,
-    queue: Queue,
-    grid: tuple[int, int, int],
-    kernel: Kernel,
-    values: tuple[Any, ...],
-    compiled: Compiled,
-) -> None:
-    numbers = [
-        struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else value for value in values
-    ]
-    # as of interpreted kernels: a late one may run when buffers that it uses have been freed behind it
-    late = settings.simulate_late.value
-    live = driver.spans(queue.index) if late and queue.captured is None else None
-
-    order, shadow = settings.grid_order.value, driver.shadow
-    # what nothing waits for has to be missing, or it would not be found
-    lazy = late or shadow is not None
-    watched = nullcontext if shadow is None else shadow.launching(math.prod(grid))
-
-    def work() -> None:
-        spans = driver.spans(queue.index) if live is None else live
-        memory = Memory(spans) if shadow is None else Watched(spans, shadow)
-
-        def execute(counters: Any = None, blocks: Any = None) -> None:
-            if blocks is None and order != "forward":
-                blocks = np.array(arranged(range(math.prod(grid)), order))
-            with watched():
-                run(kernel, grid, numbers, memory, compiled.shared, driver.seed, lazy, counters, blocks)
-
-        if driver.recorder is None:
-            execute()
-        else:
-            driver.recorder.record(compiled, grid, numbers, queue, memory.spans, execute)
-
-    driver.submit_to(queue, work)

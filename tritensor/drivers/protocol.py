@@ -57,6 +57,12 @@ class AbstractDriver(ABC):
     kind = "real"
     #: why NCCL cannot transfer the devices' tensors; empty where it can
     lacks_nccl = "NCCL carries tensors of NVIDIA's devices"
+    #: why no kernel in Gluon, Triton's language of layouts, runs; empty where they do
+    lacks_gluon = ""
+    #: times of kernels are predicted from their work, and nothing is measured
+    predicts = False
+    #: what runs compiled kernels in the device's place to count their work (`profiling.profile`), or None
+    recorder: Any = None
     #: why no other library can use the devices' memory; empty where one can: by `CudaDriver.holder` and `order`
     hidden = "no other library can use its memory"
     #: the default of checks that cost time at each call

@@ -7,36 +7,38 @@ operation are ordered: what one did before it, the other sees (vector clocks, of
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 
 from ..errors import warn
 
-if TYPE_CHECKING:
-    from .loading import LaunchRequest
-
-_GRAIN = (
-    16  # bytes, the largest access; what is known is known for so many bytes, or for fewer where accesses are finer
-)
+_GRAIN = 16  # bytes that a cell stands for, the largest access; where accesses are finer, cells become so
 _CLOCKS = 1024
 #: Times of the last write, read and atomic operation in a launch, and the numbers of the programs that made them.
 _CELL = np.dtype(
     [(name, "i4") for name in ("wrote", "writer", "line", "turn", "seen", "reader", "met", "atomic")]
-    + [(name, "?") for name in ("written", "several", "outside")],
+    + [(name, "?") for name in ("written", "several", "outside", "compared")],
     align=True,
 )
 
 _TIMES = {"writer": "wrote", "reader": "seen", "atomic": "met"}
 
-#: Raises an error about the accesses of which an array is True.
-Fail = Callable[[str, np.ndarray], NoReturn]
 #: Address, shape, strides in bytes and size of an element: what a launch was passed.
 View = tuple[int, tuple[int, ...], tuple[int, ...], int]
+
+
+class Accesses(Protocol):
+    """Accesses of one instruction: an address and a program's number of each, and the name of its line."""
+
+    addresses: np.ndarray
+    programs: np.ndarray
+    line: str
+
+    def fail(self, text: str, wrong: np.ndarray) -> NoReturn:
+        """Raise an error about those of which an array is True."""
 
 
 class _Allocation:
@@ -144,24 +146,12 @@ class Shadow:
 
     # -- launches
 
-    def around(self, request: LaunchRequest, run: Callable[[], None]) -> Callable[[], None]:
-        """The function that runs a launch, with this shadow watching."""
-        self.views = views_of(request)
-        launch = self.launching(math.prod(request.grid))
-
-        def work() -> None:
-            with launch():
-                run()
-
-        return work
-
-    def launching(self, programs: int) -> Callable[[], AbstractContextManager[None]]:
-        """Makes what watches a launch of so many programs that is passed `views`."""
+    def launching(self, programs: int) -> Callable[[Callable[[], None]], Callable[[], None]]:
+        """Makes what watches a launch, a function that runs it, of so many programs that is passed `views`."""
         views, self.views = self.views, []
-        return lambda: self._launch(programs, views)
+        return lambda run: lambda: self._watch(run, programs, views)
 
-    @contextmanager
-    def _launch(self, programs: int, views: Sequence[View]) -> Iterator[None]:
+    def _watch(self, run: Callable[[], None], programs: int, views: Sequence[View]) -> None:
         self._now += 1
         self._start, self._programs = self._now, programs
         self._known, self._released = None, {}
@@ -173,152 +163,148 @@ class Shadow:
             self._elements(view, "outside")[...] = False
         before, Shadow.watching = Shadow.watching, self
         try:
-            yield
+            run()
         finally:
             Shadow.watching = before
             for allocation in partial.values():
                 allocation.cells["outside"] = allocation.partial = False
 
-    def _parts(self, addresses: np.ndarray, nbytes: int) -> Iterator[tuple[_Allocation, Any, np.ndarray]]:
-        """Allocations, which of the accesses are in each, and their cells, (accesses, cells of one)."""
-        if not len(addresses):
-            return
-        where = np.searchsorted(np.array(self._bases, np.int64), addresses, "right") - 1
-        for at in [int(where[0])] if (where == where[0]).all() else np.unique(where).tolist():
-            allocation = self._allocations[self._bases[at]] if at >= 0 else None
-            chosen = np.flatnonzero(where == at)
-            offsets = addresses[chosen] - (allocation.base if allocation else 0)
-            if allocation is None or int(offsets.max()) >= allocation.nbytes:
-                continue  # a constant of the kernel, which is in no allocation
-            allocation.refine(int(np.bitwise_or.reduce(offsets)) | nbytes)
-            grain = allocation.grain
-            yield allocation, chosen, offsets[:, None] // grain + np.arange(nbytes // grain)
-
-    def read(self, addresses: np.ndarray, nbytes: int, programs: np.ndarray, line: str, fail: Fail) -> None:
-        """Check reads of so many bytes at addresses, by a program each, and note them."""
+    def _parts(self, each: Accesses, nbytes: int, verb: str) -> Iterator[_Part]:
+        """The accesses to each allocation. Those to constants of the kernel, which are in none, are left out."""
         self._now += 1
-        for allocation, chosen, at in self._parts(addresses, nbytes):
-            refuse, own = _of(fail, chosen, len(addresses)), programs[chosen][:, None]
-            cells = allocation.cells[at]
+        where = np.searchsorted(np.array(self._bases, np.int64), each.addresses, "right") - 1
+        for base in [self._bases[at] for at in np.unique(where).tolist() if at >= 0]:
+            allocation = self._allocations[base]
+            chosen = np.flatnonzero((each.addresses >= base) & (each.addresses < base + allocation.nbytes))
+            if chosen.size:
+                offsets = each.addresses[chosen] - base
+                allocation.refine(int(np.bitwise_or.reduce(offsets)) | nbytes)
+                at = offsets[:, None] // allocation.grain + np.arange(nbytes // allocation.grain)
+                part = _Part(self, each, allocation, chosen, at)
+                if allocation.partial and part.cells["outside"].any():
+                    self._look_outside(part, verb)
+                yield part
+
+    def _look_outside(self, part: _Part, verb: str) -> None:
+        text = "memory is accessed outside of the view that was passed, within its storage"
+        if self.strict:
+            part.refuse(text, part.cells["outside"])
+        if (part.each.line, verb) not in self._told:
+            self._told.add((part.each.line, verb))
+            warn(text.replace("memory is accessed", f"a kernel {verb} memory") + f", at {part.each.line}")
+
+    def read(self, each: Accesses, nbytes: int) -> None:
+        """Check reads of so many bytes, and note them."""
+        for part in self._parts(each, nbytes, "reads"):
+            cells, known, at, own = part.cells, part.allocation.cells, part.at, part.own
             if not cells["written"].all():
-                refuse("memory is read that nothing has written", ~cells["written"])
-            self._look_outside(allocation, cells, "reads", line, refuse)
-            self._conflict(
-                cells, "writer", own, True, refuse, "a program reads what another one wrote in the same launch"
-            )
-            self._conflict(
-                cells, "atomic", own, True, refuse, "a program reads what another one updates in the same launch"
-            )
-            fresh, others = cells["seen"] < self._start, cells["reader"] != own
-            allocation.cells["several"][at] = ~fresh & (cells["several"] | others)
-            allocation.cells["seen"][at], allocation.cells["reader"][at] = self._now, own
-            if (lost := allocation.cells["reader"][at] != own).any():
-                allocation.cells["several"][at[lost]] = True
+                part.refuse("memory is read that nothing has written", ~cells["written"])
+            part.conflict("writer", "a program reads what another one wrote in the same launch")
+            # a value that is compared before it is used may be an old one
+            text = "a program reads what another one updates in the same launch"
+            part.conflict("atomic", text, ~cells["compared"])
+            others = (cells["seen"] >= self._start) & (cells["several"] | (cells["reader"] != own))
+            known["several"][at], known["seen"][at], known["reader"][at] = others, self._now, own
+            if (lost := known["reader"][at] != own).any():
+                known["several"][at[lost]] = True
 
-    def write(
-        self,
-        addresses: np.ndarray,
-        old: np.ndarray,
-        words: np.ndarray,
-        programs: np.ndarray,
-        line: str,
-        fail: Fail,
-    ) -> None:
+    def write(self, each: Accesses, old: np.ndarray, words: np.ndarray) -> None:
         """Check writes of words, each in the place of an old one, and note them. Writing what is there is no change."""
-        self._now += 1
-        number = self._lines.setdefault(line, len(self._lines))
-        nbytes = words.dtype.itemsize
-        for allocation, chosen, at in self._parts(addresses, nbytes):
-            refuse, own = _of(fail, chosen, len(addresses)), programs[chosen][:, None]
-            cells, known = allocation.cells[at], allocation.cells
-            self._look_outside(allocation, cells, "writes", line, refuse)
-            shape = *at.shape, allocation.grain
-            fresh = np.ascontiguousarray(words[chosen]).view(np.uint8).reshape(shape)
-            changed = (np.ascontiguousarray(old[chosen]).view(np.uint8).reshape(shape) != fresh).any(-1)
-            text = "two programs write different values to one address"
-            self._conflict(cells, "writer", own, changed, refuse, text)
-            text = "a program writes what another one has read in the same launch"
-            self._conflict(cells, "reader", own, changed, refuse, text)
-            text = "a program writes what another one updates in the same launch"
-            self._conflict(cells, "atomic", own, True, refuse, text)
-            known["turn"][at] = np.arange(len(at))[:, None]
-            last = known["turn"][at]
-            if (last != np.arange(len(at))[:, None]).any():
-                kept = fresh[last, np.arange(at.shape[1])]
-                if (lost := (kept != fresh).any(-1)).any():
-                    several = (own[last, 0] != own) & lost
-                    what = "two programs write" if several.any() else "a program writes"
-                    refuse(f"{what} different values to one address", several if several.any() else lost)
+        for part in self._parts(each, words.dtype.itemsize, "writes"):
+            known, at, own = part.allocation.cells, part.at, part.own
+            before, fresh = (
+                np.ascontiguousarray(each[part.chosen]).view(np.uint8).reshape(*at.shape, -1) for each in (old, words)
+            )
+            changed = (before != fresh).any(-1)
+            part.conflict("writer", "two programs write different values to one address", changed)
+            part.conflict("reader", "a program writes what another one has read in the same launch", changed)
+            part.conflict("atomic", "a program writes what another one updates in the same launch")
+            turns = np.arange(len(at))[:, None]
+            known["turn"][at] = turns
+            if ((last := known["turn"][at]) != turns).any():  # the last one's stays
+                lost = (fresh[last, np.arange(at.shape[1])] != fresh).any(-1)
+                several = lost & (own[last, 0] != own)
+                if several.any():
+                    part.refuse("two programs write different values to one address", several)
+                if lost.any():
+                    part.refuse("a program writes different values to one address", lost)
             known["written"][at] = True
-            known["wrote"][at], known["writer"][at], known["line"][at] = self._now, own, number
+            known["wrote"][at], known["writer"][at], known["line"][at] = self._now, own, self._line(each)
 
-    def update(
-        self, addresses: np.ndarray, nbytes: int, programs: np.ndarray, line: str, fail: Fail, orders: bool = True
-    ) -> None:
+    def update(self, each: Accesses, nbytes: int, order: str = "") -> None:
         """Check atomic operations and note them.
 
         Args:
-            orders: they are not relaxed: programs that use one address are ordered by them.
+            order: "relaxed", unless programs that use one address are ordered by them; "cas", if what was read before
+                is compared with what is there.
         """
-        self._now += 1
-        number = self._lines.setdefault(line, len(self._lines))
-        for allocation, chosen, at in self._parts(addresses, nbytes):
-            refuse, own = _of(fail, chosen, len(addresses)), programs[chosen][:, None]
-            cells, known = allocation.cells[at], allocation.cells
-            if not cells["written"].all():
-                refuse("memory is updated that nothing has written", ~cells["written"])
-            self._look_outside(allocation, cells, "updates", line, refuse)
-            text = "an atomic operation updates what another program {} without one"
-            self._conflict(cells, "writer", own, True, refuse, text.format("wrote"))
-            self._conflict(cells, "reader", own, True, refuse, text.format("has read"))
-            known["met"][at], known["atomic"][at], known["line"][at] = self._now, own, number
-        if orders:
-            self.meet(addresses, programs)
+        for part in self._parts(each, nbytes, "updates"):
+            known, at = part.allocation.cells, part.at
+            if not part.cells["written"].all():
+                part.refuse("memory is updated that nothing has written", ~part.cells["written"])
+            part.conflict("writer", "an atomic operation updates what another program wrote without one")
+            if order != "cas":
+                part.conflict("reader", "an atomic operation updates what another program has read without one")
+            known["met"][at], known["atomic"][at], known["line"][at] = self._now, part.own, self._line(each)
+            known["compared"][at] = order == "cas"
+        if order != "relaxed":
+            self.meet(each)
 
-    def meet(self, addresses: np.ndarray, programs: np.ndarray) -> None:
+    def _line(self, each: Accesses) -> int:
+        return self._lines.setdefault(each.line, len(self._lines))
+
+    def meet(self, each: Accesses) -> None:
         """Order programs by what they do at addresses, one after the other."""
         size = min(self._programs, _CLOCKS)
         if self._known is None:
             self._known = np.zeros((size, size), np.int32)
-        pairs = dict.fromkeys(zip((programs % size).tolist(), (addresses // 4 % 64).tolist()))
-        for program, place in pairs:
+        pairs = zip((each.programs % size).tolist(), (each.addresses // 4 % 64).tolist(), strict=True)
+        for program, place in dict.fromkeys(pairs):
             clocks = self._known[program]
             clocks[program] = self._now
             released = self._released.setdefault(place, clocks.copy())
             np.maximum(clocks, released, out=clocks)
             released[...] = clocks
 
-    def _conflict(
-        self, cells: np.ndarray, who: str, own: np.ndarray, matters: np.ndarray | bool, refuse: Fail, text: str
-    ) -> None:
-        """Refuse accesses to what another program accessed in this launch, unless the two are ordered."""
-        times, others = cells[_TIMES[who]], cells[who]
-        read = cells["seen"] >= self._start
-        several = read & cells["several"]
-        wrong = (times >= self._start) & matters & ((others != own) | several & (who == "reader"))
-        if self._known is not None and wrong.any():
-            size = len(self._known)
-            clocks = self._known[own % size, others % size]
-            if who == "reader":  # the last of several readers is known: a program that has met others is let pass
-                clocks = np.where(several & (self._known[own % size].max(-1) > 0), times, clocks)
-            wrong &= clocks < times
-        if wrong.any():
-            cell, first = cells[wrong][0], tuple(np.argwhere(wrong)[0])
-            if who != "atomic" and (
-                several[first] or (who == "writer" and read[first] and cell["reader"] == cell["writer"])
-            ):
-                text = "programs read and change one address without atomics"
-            line = "" if who == "reader" else f", at {self.places[int(cell['line'])]}"
-            refuse(f"{text} (program {cell[who]}{line})", wrong)
+    def ordered(self, times: np.ndarray, others: np.ndarray, own: np.ndarray, several: np.ndarray) -> np.ndarray:
+        """Tells whether programs have met since another one's access, or of several any other one."""
+        if self._known is None:
+            return np.zeros(times.shape, np.bool_)
+        size = len(self._known)
+        met: np.ndarray = self._known[own % size].max(-1) > 0
+        return np.where(several, met, self._known[own % size, others % size] >= times)
 
-    def _look_outside(self, allocation: _Allocation, cells: np.ndarray, verb: str, line: str, refuse: Fail) -> None:
-        if allocation.partial and (wrong := cells["outside"]).any():
-            text = "memory is accessed outside of the view that was passed, within its storage"
-            if self.strict:
-                refuse(text, wrong)
-            if (line, verb) not in self._told:
-                self._told.add((line, verb))
-                warn(f"a kernel {verb} memory outside of the view that was passed, within its storage, at {line}")
+
+class _Part:
+    """Accesses to one allocation: which of all they are, their cells (accesses, cells of one), and their programs."""
+
+    def __init__(
+        self, shadow: Shadow, each: Accesses, allocation: _Allocation, chosen: np.ndarray, at: np.ndarray
+    ) -> None:
+        self.shadow, self.each, self.allocation, self.chosen, self.at = shadow, each, allocation, chosen, at
+        self.own, self.cells = each.programs[chosen][:, None], allocation.cells[at]
+
+    def refuse(self, text: str, wrong: np.ndarray) -> NoReturn:
+        """Raise an error about the accesses of which cells are wrong."""
+        found = np.zeros(len(self.each.addresses), np.bool_)
+        found[self.chosen] = wrong.any(1)
+        self.each.fail(text, found)
+
+    def conflict(self, who: str, text: str, matters: np.ndarray | bool = True) -> None:
+        """Refuse accesses to what another program accessed in this launch, unless the two are ordered."""
+        cells, own, start = self.cells, self.own, self.shadow._start
+        times, others = cells[_TIMES[who]], cells[who]
+        several = (cells["seen"] >= start) & cells["several"]
+        wrong = (times >= start) & matters & ((others != own) | several & (who == "reader"))
+        if not wrong.any():
+            return
+        wrong &= ~self.shadow.ordered(times, others, own, several & (who == "reader"))
+        if wrong.any():
+            cell = cells[wrong][0]
+            again = cell["seen"] >= start and (cell["several"] or (who, cell["reader"]) == ("writer", cell["writer"]))
+            line = "" if who == "reader" else f", at {self.shadow.places[int(cell['line'])]}"
+            text = "programs read and change one address without atomics" if again and who != "atomic" else text
+            self.refuse(f"{text} (program {cell[who]}{line})", wrong)
 
 
 def views_of(launch: object) -> list[View]:
@@ -338,14 +324,3 @@ def views_of(launch: object) -> list[View]:
             strides = tuple(stride * value.itemsize for stride in value.strides)
             found.append((value.data_ptr(), tuple(value.shape), strides, value.itemsize))
     return found
-
-
-def _of(fail: Fail, chosen: np.ndarray, count: int) -> Fail:
-    """What raises an error about cells of chosen accesses."""
-
-    def refuse(text: str, wrong: np.ndarray) -> NoReturn:
-        found = np.zeros(count, np.bool_)
-        found[chosen] = wrong.any(1)
-        fail(text, found)
-
-    return refuse

@@ -10,6 +10,7 @@ so that a missing wait gives a wrong result every time instead of once in a thou
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -29,10 +30,10 @@ from .allocator import PinnedBlock
 from .current import use
 from .driver import Driver
 from .protocol import DeviceProperties, OutOfRoom
-from .shadow import Shadow
+from .shadow import Shadow, views_of
 
 if TYPE_CHECKING:
-    from .loading import LaunchRequest
+    from .loading import Compiled, LaunchRequest, Loaded
     from .streams import Stream
 
 _UNITS = {
@@ -149,15 +150,14 @@ class Simulator(Driver):
 
     Attributes:
         seed: of the errors of instructions that a card executes approximately.
-        recorder: what runs compiled kernels in the device's place to count their work (`profiling.profile`), or None.
     """
 
     seed = 0
-    recorder: Any = None
 
     is_simulated = True
     kind = "simulated in host memory"
-    lacks_nccl = "the devices are simulated"
+    lacks_nccl = lacks_gluon = "the devices are simulated"
+    predicts = True
     hidden = "the device is simulated: there is no memory of a card that another library could use"
     checks_by_default = True
 
@@ -410,10 +410,20 @@ class Simulator(Driver):
         late = settings.simulate_late.value and id(stream.handle) not in self.captures
         live = self.spans(index) if late else None
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
-        self.submit(stream, run if self.shadow is None else self.shadow.around(request, run))
+        if self.shadow is not None:
+            self.shadow.views = views_of(request)
+            run = self.shadow.launching(math.prod(request.grid))(run)
+        self.submit(stream, run)
+
+    def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
+        from .execution import executed
+
+        return executed(self, compiled, label)
+
+    def refused(self, label: str, error: Exception) -> DeviceError:
+        return DeviceError(f"CUDA error: launch failure at the launch of {label}", str(error))
 
     def tensor_map(self, *facts: Any) -> bytes:
-        """What `TensorDescriptor` describes, for kernels that copy tiles; see `ptx.tiles.encoded`."""
         from .ptx.tiles import encoded
 
         return encoded(*facts)

@@ -44,7 +44,7 @@ class _Watcher:
 
 def after(name: str, call: Callable[[], object]) -> None:
     """Call a function once a top-level module has been imported: at once if that has happened."""
-    if name in sys.modules:
+    if sys.modules.get(name) is not None:
         call()
     else:
         sys.meta_path.insert(0, _Watcher(name, call))

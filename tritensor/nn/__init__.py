@@ -13,6 +13,7 @@ from . import (
     dropout,
     embedding,
     functional,
+    grad,
     init,
     lazy,
     lazy_normalization,
@@ -61,7 +62,7 @@ from .sync_batch_normalization import *
 from .transformer import *
 from .upsampling import *
 
-__all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
+__all__ = ["DataParallel", "audit", "functional", "grad", "init", "parallel", "parameter", "parameter_path", "utils"]
 __all__ += ["attention"]
 __all__ += activation.__all__
 __all__ += adaptive.__all__

@@ -12,8 +12,8 @@ from .memory import WORDS
 from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
 from .shared import Apart
 from .state import Machine, Mask
-from .table import Step, instruction, place, source, target
-from .values import TYPES, Type
+from .table import Step, instruction, place, source, target, unknown
+from .values import TYPES, Type, pairs
 
 __all__: list[str] = []
 
@@ -111,33 +111,78 @@ def _atomic(i: Instruction, kernel: Kernel) -> Step:
     returns = i.parts[0] == "atom"
     where = place(i.operands[returns], 64 if space == "global" else 32)
     groups = [_registers(operand) for operand in i.operands[1 + returns :]]
-    if packed or len(groups[0]) > 1:
-        raise KernelError(f"{kernel.name}: the simulated device does not know the instruction {i.name}")
+    count = len(groups[0])
+    if packed or count > 1:
+        return _several_atomics(i, kernel, kind, operator, where)
     reads = [source(group[0], kind) for group in groups]
     write = target(i.operands[0], kind) if returns else None
 
     def run(m: Machine, mask: Mask) -> None:
-        holder = m.memory if space == "global" else m.shared
         active = m.full(mask)
-        cells, at = holder.cells(m, where(m), kind.size, active)
         values = [np.broadcast_to(read(m), active.shape)[active] for read in reads]
-        # lanes that share an address take turns, in their order
-        order = np.argsort(at, kind="stable")
-        fresh = np.r_[True, np.diff(at[order]) != 0]
-        turns = np.arange(len(at)) - np.maximum.accumulate(np.where(fresh, np.arange(len(at)), 0))
-        result = np.zeros(len(at), kind.number)
-        by_turn = order[np.argsort(turns, kind="stable")]
-        ends = np.cumsum(np.bincount(turns))
-        for chosen in np.split(by_turn, ends[:-1]):
-            old = kind.read(cells[at[chosen]])
-            cells[at[chosen]] = kind.write(operator(old, *[value[chosen] for value in values]))
-            result[chosen] = old
+        result = _in_turns(m, m.memory if space == "global" else m.shared, where(m), kind, operator, values, active)
         if write is not None:
-            spread = np.zeros(active.shape, kind.number)
-            spread[active] = result
-            write(m, spread, active)
+            write(m, result, active)
 
     return run
+
+
+def _several_atomics(
+    i: Instruction, kernel: Kernel, kind: Type, operator: Callable[..., np.ndarray], where: Callable[..., np.ndarray]
+) -> Step:
+    """Numbers that lie side by side, each of which changes atomically, the whole does not: in vectors, in pairs."""
+    if _space(i) != "global":
+        raise unknown(i, kernel)
+    returns = i.parts[0] == "atom"
+    packed = i.parts[-1].endswith("x2")
+    whole = TYPES["b32"] if packed else kind
+    halves = 2 if packed else 1
+    reads = [source(each, whole) for each in _registers(i.operands[1 + returns])]
+    writes = [target(each, whole) for each in _registers(i.operands[0])] if returns else []
+
+    def run(m: Machine, mask: Mask) -> None:
+        active = m.full(mask)
+        address = where(m)
+        for at, read in enumerate(reads):
+            bits = np.broadcast_to(read(m), active.shape)
+            olds = []
+            for half in range(halves):
+                value = kind.read(np.ascontiguousarray(pairs(bits)[..., half])) if packed else bits
+                step = address + address.dtype.type(whole.size * at + kind.size * half)
+                olds.append(_in_turns(m, m.memory, step, kind, operator, [value[active]], active))
+            if writes and packed:
+                both = np.stack([kind.write(old) for old in olds], -1)
+                writes[at](m, both.view(np.uint32)[..., 0], active)
+            elif writes:
+                writes[at](m, olds[0], active)
+
+    return run
+
+
+def _in_turns(
+    m: Machine,
+    holder: Any,
+    address: np.ndarray,
+    kind: Type,
+    operator: Callable[..., np.ndarray],
+    values: list[np.ndarray],
+    active: np.ndarray,
+) -> np.ndarray:
+    """Change memory, and return what was there; lanes that share an address take turns, in their order."""
+    cells, at = holder.cells(m, address, kind.size, active)
+    order = np.argsort(at, kind="stable")
+    fresh = np.r_[True, np.diff(at[order]) != 0]
+    turns = np.arange(len(at)) - np.maximum.accumulate(np.where(fresh, np.arange(len(at)), 0))
+    result = np.zeros(len(at), kind.number)
+    by_turn = order[np.argsort(turns, kind="stable")]
+    ends = np.cumsum(np.bincount(turns))
+    for chosen in np.split(by_turn, ends[:-1]):
+        old = kind.read(cells[at[chosen]])
+        cells[at[chosen]] = kind.write(operator(old, *[value[chosen] for value in values]))
+        result[chosen] = old
+    spread = np.zeros(active.shape, kind.number)
+    spread[active] = result
+    return spread
 
 
 # ---- asynchronous copies --------------------------------------------------------------------------------------------

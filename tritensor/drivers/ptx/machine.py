@@ -2,8 +2,8 @@
 
 A register is a NumPy array of bits with an element for each lane of a chunk of the grid, shaped (blocks, threads), or 1
 in place of either where it is the same for all: parameters are (1, 1), block numbers (blocks, 1), thread numbers
-(1, threads). Divergence is a map from basic block to the lanes that are to enter it. The lowest block runs first, so
-lanes that took different branches meet again where the branches join.
+(1, threads). Divergence is a map from basic block to the lanes that are to enter it. The block that is first in the
+order of `flow.ranks` runs first, so lanes that took different branches meet again where the branches join.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import KernelError, TritensorError
+from .flow import ranks
 from .groups import grouped, reads
 from .memory import Constants, Local, Memory
 from .parse import Block, Immediate, Instruction, Kernel, Name
@@ -56,6 +57,11 @@ class _Chunk(Machine):
         self.asleep: dict[int, np.ndarray] = {}
         self.alive: Mask = None
 
+    def _rank(self, at: int) -> int:
+        if not self.kernel.ranks:
+            self.kernel.ranks = ranks(self.kernel)
+        return self.kernel.ranks[at]
+
     def run(self) -> None:
         """Execute the chunk until all lanes have returned."""
         blocks, plain = self.kernel.blocks, self.counters is None and not watched(self)
@@ -63,7 +69,7 @@ class _Chunk(Machine):
         while True:
             if not self.pending and not self._release():
                 return
-            at = min(self.pending)
+            at = next(iter(self.pending)) if len(self.pending) == 1 else min(self.pending, key=self._rank)
             mask = self.pending.pop(at)
             if mask is not None and mask.all():
                 mask = None

@@ -6,6 +6,7 @@ first `.section` of one file.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -103,6 +104,7 @@ class Kernel:
         local: offset of each variable in local memory; `local_size` bytes a lane.
         constants: the bytes and alignment of initialised global variables.
         threads: the lanes of a block that the kernel was compiled for.
+        ranks: the order of basic blocks (`flow.ranks`), made when lanes first part.
     """
 
     name: str
@@ -119,6 +121,7 @@ class Kernel:
     local_size: int = 0
     constants: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     threads: int = 128
+    ranks: list[int] = field(default_factory=list)
 
     def place(self, where: int) -> str:
         """The source line of an instruction: `kernel.py:91`, or `kernel.py:91 (calls helper.py:5)`."""
@@ -145,8 +148,6 @@ _STATEMENT = re.compile(r"(?:@(!?)(\S+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _LABEL = re.compile(r"([$\w]+):(?!:)\s*(.*)", re.DOTALL)
 _FUNCTION = re.compile(r"^\.func\s*(\([^)]*\))?\s*([\w$]+)\s*(\([^)]*\))[^;{]*\{(.*?)^\}", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(r"call(?:\.uni)?\s+(?:\(([^)]*)\)\s*,)?\s*([\w$]+)\s*(?:,\s*\(([^)]*)\))?", re.DOTALL)
-# Before a loop that stands for an atomic operation: Triton 3.6 has an ordinary read, 3.9 a relaxed one.
-_ATOMIC_READ = re.compile(r"ld\.global(?=\.b\d+\s[^;]*;\s*\$L\w+:\s*// %atomicrmw\.start)")
 _PARAMETER = r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\n\[]*?([\w$]+)(?:\[(\d+)\])?(?=,|\s*$|\s*\n)"
 _VARIABLE = re.compile(
     r"\.(global|shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?",
@@ -163,7 +164,7 @@ def parse(text: str) -> Kernel:
     """
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     files = {int(number): path for number, path in re.findall(r'\.file\s+(\d+)\s+"([^"]*)"', text)}
-    code = _ATOMIC_READ.sub("ld.relaxed.gpu.global", text.split("\n\t.section", 1)[0])
+    code = text.split("\n\t.section", 1)[0]
     found = re.search(r"\.entry\s+([\w$]+)\s*\((.*?)\)(.*)", code, re.DOTALL)
     if found is None:
         raise KernelError("the compiled code holds no kernel", "its PTX has no .entry")
@@ -306,17 +307,16 @@ class _Body:
         here, *outer = (
             tuple(map(int, each)) for each in re.findall(r"(?:\.loc|inlined_at)\s+(\d+)\s+(\d+)\s+(\d+)", text)
         )
+        # LLVM of Triton 3.6 says it in a comment: `// helper.py:4:12 @[ kernel.py:8:9 ]`
+        for name, line in re.findall(r"@\[ (\S+?):(\d+)", text):
+            file = next((number for number, path in self.files.items() if os.path.basename(path) == name), 0)
+            outer.append((file, int(line), 0))
         self.where = len(self.kernel.lines)
         self.kernel.lines.append((self.files.get(here[0], ""), here[1]))
         self.outer[here] = outer[0] if outer else None
-        called: list[tuple[str, int]] = []
-        place = self.outer[here]
-        while place is not None and len(called) < 64:
-            called.append((self.files.get(place[0], ""), place[1]))
-            place = self.outer.get(place)
-        if "@[" in text:  # Triton 3.6 names the lines that called in a comment, without folders
-            paths = {path.rpartition("/")[2]: path for path in self.files.values()}
-            called = [(paths.get(name, name), int(line)) for name, line in re.findall(r"@\[ (.+?):(\d+):\d+", text)]
+        while outer and (place := self.outer.get(outer[-1])) is not None and len(outer) < 64:
+            outer.append(place)
+        called = [(self.files.get(file, ""), line) for file, line, _ in outer]
         if called or self.calling:
             self.kernel.callers[self.where] = called + self.calling
 

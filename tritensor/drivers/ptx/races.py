@@ -31,11 +31,11 @@ class Watched(Memory):
     def load(self, m: Machine, addresses: Array, nbytes: int, mask: Mask) -> Array:
         """As of any memory, and what is read has to be written, by no other program of the launch."""
         found = super().load(m, addresses, nbytes, mask)
+        each = _Accesses(m, addresses, mask)
         if m.order:
-            each = _Accesses(m, addresses, mask)
-            self.shadow.meet(each.addresses, each.programs)
+            self.shadow.meet(each)
         else:
-            _Accesses(m, addresses, mask).read(self.shadow, nbytes)
+            self.shadow.read(each, nbytes)
         return found
 
     def store(self, m: Machine, addresses: Array, words: Array, mask: Mask) -> None:
@@ -44,14 +44,13 @@ class Watched(Memory):
         nbytes = words.dtype.itemsize
         self.check(m, each.addresses.astype(np.uint64), nbytes, mask, True)
         old = views()[nbytes].take(index_of(each.addresses, nbytes))
-        each.write(self.shadow, each.pick(words), old)
+        self.shadow.write(each, old, each.pick(words))
         super().store(m, addresses, words, mask)
 
     def cells(self, m: Machine, addresses: Array, nbytes: int, active: Array) -> tuple[Array, Array]:
         """As of any memory, and no other program of the launch may have accessed it without an atomic operation."""
         found = super().cells(m, addresses, nbytes, active)
-        each = _Accesses(m, addresses, active)
-        self.shadow.update(each.addresses, nbytes, each.programs, each.line, each.fail, m.order != "relaxed")
+        self.shadow.update(_Accesses(m, addresses, active), nbytes, m.order)
         return found
 
     def moved(self, m: Machine, block: int, region: Array, tile: Array | None = None) -> None:
@@ -63,16 +62,15 @@ class Watched(Memory):
         starts, steps = np.array([start], np.int64), (*region.strides[:-1], unit)
         for size, stride in zip((*region.shape[:-1], region.shape[-1] // unit), steps, strict=True):
             starts = (starts[:, None] + np.arange(size) * stride).reshape(-1)
-        lanes = np.zeros((m.blocks, 1), np.bool_)
-        lanes[block] = True
-        each = _Accesses(m, starts.astype(np.uint64)[None], None)
-        each.addresses, each.programs = starts, np.full(len(starts), m.numbers[block], np.int32)
-        each.lanes = lanes
+        only = np.zeros((m.blocks, 1), np.bool_)
+        only[block] = True
+        each = _Accesses(m, starts[None], only)
         if tile is None:
-            each.read(self.shadow, unit)
+            self.shadow.read(each, unit)
         else:
-            words = [np.ascontiguousarray(part).reshape(-1).view(f"V{unit}") for part in (tile, region)]
-            each.write(self.shadow, *words)
+            self.shadow.write(
+                each, *(np.ascontiguousarray(part).reshape(-1).view(f"V{unit}") for part in (region, tile))
+            )
 
 
 class _Accesses:
@@ -81,32 +79,20 @@ class _Accesses:
     def __init__(self, m: Machine, addresses: Array, mask: Mask, *shapes: tuple[int, ...]) -> None:
         self.m = m
         self.shape = np.broadcast_shapes(addresses.shape, (m.blocks, 1), () if mask is None else mask.shape, *shapes)
-        self.active = None if mask is None else np.broadcast_to(mask, self.shape)
-        self.lanes: Array | None = None
+        self.active = np.broadcast_to(True if mask is None else mask, self.shape)
         self.addresses = self.pick(addresses).astype(np.int64)
         self.programs = self.pick(m.numbers[:, None]).astype(np.int32)
         self.line = m.kernel.place(m.where)
 
     def pick(self, value: Array) -> Array:
         """A value of each lane that is active."""
-        full = np.broadcast_to(value, self.shape)
-        picked: Array = full.reshape(-1) if self.active is None else full[self.active]
+        picked: Array = np.broadcast_to(value, self.shape)[self.active]
         return picked
-
-    def read(self, shadow: Shadow, nbytes: int) -> None:
-        shadow.read(self.addresses, nbytes, self.programs, self.line, self.fail)
-
-    def write(self, shadow: Shadow, words: Array, old: Array) -> None:
-        shadow.write(self.addresses, old, words, self.programs, self.line, self.fail)
 
     def fail(self, text: str, wrong: Array) -> NoReturn:
         """Raise an error for the lanes of wrong accesses."""
-        lanes = self.lanes
-        if lanes is None:
-            lanes = np.zeros(self.shape, np.bool_)
-            lanes[... if self.active is None else self.active] = (
-                wrong.reshape(self.shape) if self.active is None else wrong
-            )
+        lanes = np.zeros(self.shape, np.bool_)
+        lanes[self.active] = wrong
         self.m.fail(text, lanes)
 
 

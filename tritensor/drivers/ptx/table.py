@@ -15,7 +15,7 @@ from .values import TYPES, Type, bits_of, perturb
 Step = Callable[[Machine, Mask], None]
 Builder = Callable[[Instruction, Kernel], Step]
 Array = np.ndarray
-_ORDERED, _ORDERS = ("ld", "atom", "red"), ("volatile", "acquire", "relaxed")
+_ORDERED, _ORDERS = ("ld", "atom", "red"), ("volatile", "acquire", "relaxed", "cas")
 _builders: dict[str, Builder] = {}
 
 
@@ -53,7 +53,7 @@ def _ordered(step: Step, order: str) -> Step:
         m.order = order
         step(m, mask)
         m.order = ""
-        if order != "relaxed":
+        if order in ("volatile", "acquire"):
             m.now += 1
             m.stall(m.full(mask))
 

@@ -205,8 +205,7 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
         return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)
 
     def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
-        active = self._active(ptr, None, "updates")
-        self.note_update(ptr, active, rest)
+        self.note_update(ptr, self._active(ptr, None, "updates"), rest, "cas")
         return super().create_atomic_cas(ptr, *rest)
 
     def create_atomic_rmw(self, rmwOp: Any, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
@@ -336,6 +335,7 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
                 "CUDA error: device-side assert triggered",
                 f"{self.name.removeprefix('rowwise_')}: {message}",
                 where,
+                f"at {watching.here()}",
             )
 
 

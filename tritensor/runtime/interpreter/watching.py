@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NoReturn
 
 import numpy as np
@@ -18,32 +17,23 @@ from ...errors import KernelError, explain
 _SELF = __name__.rpartition(".")[0]
 
 
-def _frames(frame: FrameType | None) -> Iterator[tuple[str, int]]:
-    """File and line of what runs in a kernel, innermost first."""
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name == f"{_SELF}.run" and frame.f_code.co_name == "run":
-            return
-        if not name.startswith((f"{_SELF}.", "triton.")):
-            yield frame.f_code.co_filename, frame.f_lineno
+def here(frame: FrameType | None = None) -> str:
+    """The line of the kernel that runs, or ran in a frame: `kernel.py:91`."""
+    found = []
+    frame = frame or sys._getframe(1)
+    while frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) != (f"{_SELF}.run", "run"):
+        if not frame.f_globals.get("__name__", "").startswith((f"{_SELF}.", "triton.")):
+            found.append((frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
-
-
-def here() -> str:
-    """The line of the kernel that runs: `kernel.py:91`."""
-    return place_of(list(_frames(sys._getframe(1))))
+    return place_of(found)
 
 
 def raised_at(error: BaseException) -> str:
     """The line of the kernel in which an error was raised."""
-    trace: TracebackType | None = error.__traceback__
-    found: list[tuple[str, int]] = []
-    while trace is not None:
-        name = trace.tb_frame.f_globals.get("__name__", "")
-        if not name.startswith((f"{_SELF}.", "triton.")):
-            found.insert(0, (trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return place_of(found)
+    return here(trace.tb_frame if trace else None)
 
 
 class _Accesses:
@@ -79,9 +69,9 @@ class Watching:
             return
         each = _Accesses(self, pointer, active)
         if volatile:
-            self.shadow.meet(each.addresses, each.programs)
+            self.shadow.meet(each)
         else:
-            self.shadow.read(each.addresses, each.nbytes, each.programs, each.line, each.fail)
+            self.shadow.read(each, each.nbytes)
 
     def note_write(self, pointer: interpreter.TensorHandle, active: np.ndarray, data: np.ndarray) -> None:
         """Tell of a store, before it is done."""
@@ -90,12 +80,14 @@ class Watching:
         each, kind = _Accesses(self, pointer, active), np.dtype(f"u{data.dtype.itemsize}")
         where, count = each.addresses.astype(np.uint64), len(each.addresses)
         old = memory.load(where, np.ones(count, np.bool_), np.zeros(count, kind), kind)
-        self.shadow.write(each.addresses, old, data[active], each.programs, each.line, each.fail)
+        self.shadow.write(each, old, data[active])
 
-    def note_update(self, pointer: interpreter.TensorHandle, active: np.ndarray, rest: tuple[object, ...]) -> None:
+    def note_update(
+        self, pointer: interpreter.TensorHandle, active: np.ndarray, rest: tuple[object, ...], order: str = ""
+    ) -> None:
         """Tell of an atomic operation; among its arguments is the order that it makes."""
         if self.shadow is None:
             return
         each = _Accesses(self, pointer, active)
-        orders = not any("RELAXED" in str(value) for value in rest)
-        self.shadow.update(each.addresses, each.nbytes, each.programs, each.line, each.fail, orders)
+        order = "relaxed" if any("RELAXED" in str(value) for value in rest) else order
+        self.shadow.update(each, each.nbytes, order)
