@@ -156,7 +156,7 @@ def simulate(
             misaligned address. The default is the setting `TRITENSOR_SIMULATE_COMPILED`.
         races: find what depends on the order of a kernel's programs, and reads of memory that nothing has written:
             both are errors that name the line. Of compiled kernels also Hopper's fences and waits that are missing.
-            Launches take 3 to 5 times as long, 30 times where they are quickest. The default is the setting
+            Launches take 2 to 5 times as long, 15 times where they are quickest. The default is the setting
             `TRITENSOR_SIMULATE_RACES`.
 
     Raises:
