@@ -162,15 +162,10 @@ class Simulator(Driver):
     checks_by_default = True
 
     def __init__(
-        self,
-        count: int,
-        memory: int = 16 << 30,
-        capability: tuple[int, int] = (9, 0),
-        name: str | None = None,
-        races: bool | None = None,
+        self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None
     ) -> None:
         super().__init__(_lock)
-        self.shadow = Shadow() if (settings.simulate_races.value if races is None else races) else None
+        self.shadow = Shadow() if settings.simulate_races.value else None
         if name is None:
             name = "Simulated CUDA device"
         elif "simulated" not in name.lower():

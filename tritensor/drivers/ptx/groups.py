@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 from typing import Any
 
 import numpy as np
@@ -104,55 +104,37 @@ def _before(instructions: list[Instruction]) -> list[set[int]]:
     return found
 
 
-def _runs(instructions: list[Instruction], before: list[set[int]]) -> list[list[int]]:
-    """The instructions whose order stays, neighbours together that are alike and do not follow from each other."""
-    runs: list[list[int]] = []
-    last: Any = None
-    following: set[int] = set()
-    for at, i in enumerate(instructions):
-        follows = not following.isdisjoint(before[at])
-        if not (_pure(i) or _moves(i)):
-            key = _key(i)
-            if follows or key is None or key != last or len(runs[-1]) == _MOST:
-                runs.append([])
-                last, following, follows = key, set(), True
-            runs[-1].append(at)
-        if follows or (runs and runs[-1][-1] == at):
-            following.add(at)
-    return runs
-
-
 def _schedule(instructions: list[Instruction]) -> list[list[Instruction]]:
     """An order in which groups are large and nothing else changes."""
-    before = _before(instructions)
-    runs = _runs(instructions, before)
-    chief = {at: run[0] for run in runs for at in run}
-    members = {at: [at] for at in range(len(instructions)) if at not in chief} | {run[0]: run for run in runs}
-    keys = {at: _key(instructions[at]) if at not in chief else None for at in members}
-    waits = {at: {chief.get(each, each) for one in run for each in before[one]} - {at} for at, run in members.items()}
-    for first, second in pairwise(runs):
-        waits[second[0]].add(first[0])
+    waits, keys = _before(instructions), [_key(i) for i in instructions]
     after: dict[int, list[int]] = defaultdict(list)
-    ready: dict[Any, list[int]] = defaultdict(list)
-    for at, those in waits.items():
-        for each in those:
+    fixed = [at for at, i in enumerate(instructions) if not (_pure(i) or _moves(i))]  # what stays in this order
+    free: dict[Any, list[int]] = defaultdict(list)  # what may be executed now, by what it has in common
+    loose = {*range(len(instructions))}.difference(fixed)
+    for at, before in enumerate(waits):
+        for each in before:
             after[each].append(at)
-        if not those:
-            ready[keys[at]].append(at)
-    order: list[list[Instruction]] = []
-    while ready:
-        alone = sorted(ready.pop(None, ()))
-        key = None if alone else max(ready, key=lambda each: len(ready[each]))
-        chosen = alone or sorted(ready.pop(key))
-        order += [[instructions[each] for each in members[at]] for at in alone]
-        if not alone:
-            order += [[instructions[at] for at in chosen[n : n + _MOST]] for n in range(0, len(chosen), _MOST)]
+        if not before and at in loose:
+            free[keys[at]].append(at)
+    order: list[list[int]] = []
+    while free or fixed:
+        run = fixed[:1]
+        while len(run) < min(len(fixed), _MOST) and keys[run[0]] == keys[fixed[len(run)]] is not None:
+            run.append(fixed[len(run)])
+        ready = list(takewhile(lambda at: not waits[at], run))
+        if ready and (len(ready) == len(run) or not free):
+            chosen, fixed = ready, fixed[len(ready) :]
+            order.append(ready)
+        else:
+            key = max(free, key=lambda each: (each is None, len(free[each])))
+            chosen, size = sorted(free.pop(key)), 1 if key is None else _MOST
+            order += [chosen[n : n + size] for n in range(0, len(chosen), size)]
         for at in chosen:
             for each in after[at]:
                 waits[each].discard(at)
-                if not waits[each]:
-                    ready[keys[each]].append(each)
-    return order
+                if not waits[each] and each in loose:
+                    free[keys[each]].append(each)
+    return [[instructions[at] for at in members] for members in order]
 
 
 def grouped(kernel: Kernel, instructions: list[Instruction]) -> tuple[list[tuple[int, Step]], set[int]]:
