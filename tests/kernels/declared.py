@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 Make = Callable[[np.random.Generator], Any]
+Reference = Callable[..., Any]
 
 
 class Different(AssertionError):
@@ -29,6 +30,9 @@ class Case(NamedTuple):
     tolerance: float
 
 
+Begun = Callable[[Reference], Case]  # a case that waits for what it is compared with
+
+
 class Half(NamedTuple):
     """Values that are rounded to a shorter type for both sides."""
 
@@ -36,39 +40,46 @@ class Half(NamedTuple):
     dtype: str
 
 
-def against(reference: Callable[..., Any], gradients: str = "", tolerance: float = 1e-3, **inputs: Any) -> Any:
-    """Declare a case by its function.
+def given(gradients: str = "", tolerance: float = 1e-3, **inputs: Any) -> Callable[[Reference], Any]:
+    """Declare a case by its inputs, then by what computes the same in PyTorch, then by its function.
 
     Args:
-        reference: what computes the same from the same inputs. gradients: names of inputs whose gradients are compared,
-            for random gradients of the results. tolerance: relative, and a tenth of it of the
-            largest number, at least of one, absolute.
+        gradients: names of inputs whose gradients are compared, for random gradients of the results.
+        tolerance: relative, and a tenth of it of the largest number, at least of one, absolute.
         inputs: by name; a tuple is the shape of normal numbers, a function makes one of a generator.
     """
 
-    def declare(function: Callable[..., Any]) -> Case:
-        return Case(function.__name__, function, reference, inputs, tuple(gradients.split()), tolerance)
+    def against(reference: Reference) -> Callable[[Reference], Case]:
+        return lambda function: Case(
+            function.__name__, function, reference, inputs, tuple(gradients.split()), tolerance
+        )
 
-    return declare
+    return against
 
 
 def called(
-    path: str, reference: Callable[..., Any], gradients: str = "", tolerance: float = 1e-3, more: tuple[Any, ...] = (),
-    options: dict[str, Any] | None = None, first: bool = False, **inputs: Any,
-) -> Case:  # fmt: skip
-    """A case of a library's function by its module and name: of the inputs in their order, and of what follows them.
+    path: str,
+    gradients: str = "",
+    tolerance: float = 1e-3,
+    more: tuple[Any, ...] = (),
+    options: Any = None,
+    first: bool = False,
+    **inputs: Any,
+) -> Begun:
+    """Declare a case of a library's function by its module and name, then by what computes the same in PyTorch.
 
     Args:
-        path: "MODULE:NAME as CASE"; the name may be one in a class. more, options: arguments that follow the inputs.
-            first: of several results the first is compared. The rest is as of `against`.
+        path: "MODULE:NAME as CASE"; the name may be one in a class. The function takes the inputs in their order.
+        more, options: arguments that follow the inputs. first: of several results the first is compared. The rest is
+            as of `given`.
     """
     path, _, label = path.partition(" as ")
 
-    def function(**given: Any) -> Any:
-        found = named(path)(*given.values(), *more, **(options or {}))
+    def function(**each: Any) -> Any:
+        found = named(path)(*each.values(), *more, **(options or {}))
         return found[0] if first else found
 
-    return Case(label, function, reference, inputs, tuple(gradients.split()), tolerance)
+    return lambda reference: Case(label, function, reference, inputs, tuple(gradients.split()), tolerance)
 
 
 def named(path: str) -> Any:
@@ -83,7 +94,7 @@ def same(
     """A case of a library's function that PyTorch has, too, by its module and name, with the same arguments.
 
     Args:
-        path: "MODULE:NAME" or "MODULE:NAME as CASE". inputs: as of `against`; lists and numbers are passed as they are.
+        path: "MODULE:NAME" or "MODULE:NAME as CASE". inputs: as of `given`; lists and numbers are passed as they are.
         reference: PyTorch's function, or its name where it is another. options: keywords for both.
     """
     path, _, label = path.partition(" as ")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..declared import Case, against, called, half, integers, named, uniform, unit
+from ..declared import Begun, called, given, half, integers, named, uniform, unit
 
 Tensor = Any
 
@@ -17,15 +17,21 @@ def call(path: str, *args: Any, **options: Any) -> Any:
     return named(f"fla.{path}")(*args, **options)
 
 
-def case(path: str, *rest: Any, **options: Any) -> Case:
+def case(path: str, *rest: Any, **options: Any) -> Begun:
     return called(f"fla.{path}", *rest, **options)
 
 
 def recurrence(
-    q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None = None, beta: Tensor | None
-         = None, scale: float | None = None,
-    u: Tensor | None = None, a: Tensor | None = None, b: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    decay: Tensor | None = None,
+    beta: Tensor | None = None,
+    scale: float | None = None,
+    u: Tensor | None = None,
+    a: Tensor | None = None,
+    b: Tensor | None = None,
+) -> Tensor:
     """What all of them compute, step by step, of (batch, time, head, channel): decayed states, delta rules."""
     state = torch.zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3], dtype=q.dtype)
     outputs = []
@@ -58,11 +64,18 @@ HALVES = {"q": half(1, 40, 2, 32), "k": half(1, 40, 2, 32, scale=0.17), "v": hal
 
 
 CASES_1 = [
-    case("ops.gla:fused_recurrent_gla as gla_by_steps", lambda q, k, v, g: recurrence(q, k, v, g), "q k v g", 0.01,
-         first=True, **STEPS, g=negative(1, 6, 2, 16)),
-    case("ops.simple_gla:fused_recurrent_simple_gla as simple_gla_by_steps",
-         lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v", 0.01, first=True, **STEPS, g=negative(1, 6, 2)),
-]  # fmt: skip
+    case("ops.gla:fused_recurrent_gla as gla_by_steps", "q k v g", 0.01, first=True, **STEPS, g=negative(1, 6, 2, 16))(
+        lambda q, k, v, g: recurrence(q, k, v, g)
+    ),
+    case(
+        "ops.simple_gla:fused_recurrent_simple_gla as simple_gla_by_steps",
+        "q k v",
+        0.01,
+        first=True,
+        **STEPS,
+        g=negative(1, 6, 2),
+    )(lambda q, k, v, g: recurrence(q, k, v, g[..., None])),
+]
 
 
 def retained(q: Tensor) -> Tensor:
@@ -71,28 +84,36 @@ def retained(q: Tensor) -> Tensor:
 
 
 CASES_2 = [
-    case("ops.retention:fused_recurrent_retention as retention_by_steps",
-         lambda q, k, v: recurrence(q, k, v, retained(q)), "q k v", 0.01, first=True, **STEPS),
-    case("ops.linear_attn:fused_recurrent_linear_attn as linear_attention_by_steps",
-         lambda q, k, v: recurrence(q, k, v), "q k v", 0.01, options={"normalize": False}, first=True, **STEPS),
-]  # fmt: skip
+    case("ops.retention:fused_recurrent_retention as retention_by_steps", "q k v", 0.01, first=True, **STEPS)(
+        lambda q, k, v: recurrence(q, k, v, retained(q))
+    ),
+    case(
+        "ops.linear_attn:fused_recurrent_linear_attn as linear_attention_by_steps",
+        "q k v",
+        0.01,
+        options={"normalize": False},
+        first=True,
+        **STEPS,
+    )(lambda q, k, v: recurrence(q, k, v)),
+]
 
 
 DELTA = {**STEPS, "k": unit(1, 6, 2, 16), "beta": uniform(1, 6, 2)}
 
 
 CASES_3 = [
-    case("ops.delta_rule:fused_recurrent_delta_rule as delta_rule_by_steps",
-         lambda q, k, v, beta: recurrence(q, k, v, None, beta), "q k v beta", 0.01, first=True, **DELTA),
-]  # fmt: skip
+    case("ops.delta_rule:fused_recurrent_delta_rule as delta_rule_by_steps", "q k v beta", 0.01, first=True, **DELTA)(
+        lambda q, k, v, beta: recurrence(q, k, v, None, beta)
+    ),
+]
 
 
-@against(lambda q, k, v, beta, g: recurrence(q, k, v, g[..., None], beta), "", 1e-2, **DELTA, g=negative(1, 6, 2))
+@given("", 0.01, **DELTA, g=negative(1, 6, 2))(lambda q, k, v, beta, g: recurrence(q, k, v, g[..., None], beta))
 def gated_delta_rule_by_steps(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor) -> Tensor:
     return call("ops.gated_delta_rule:fused_recurrent_gated_delta_rule", q, k, v, g, beta=beta)[0]
 
 
-@against(lambda q, k, v, beta, g: recurrence(q, k, v, g, beta), "", 1e-2, **DELTA, g=negative(1, 6, 2, 16))
+@given("", 0.01, **DELTA, g=negative(1, 6, 2, 16))(lambda q, k, v, beta, g: recurrence(q, k, v, g, beta))
 def kda_by_steps(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor) -> Tensor:
     return call("ops.kda:fused_recurrent_kda", q, k, v, g, beta)[0]
 
@@ -106,84 +127,104 @@ def gated(x: Tensor, g: Tensor) -> Tensor:
 
 
 CASES_4 = [
-    case("ops.hgrn:fused_recurrent_hgrn as hgrn_by_steps", gated, "x g", first=True, x=(2, 10, 16),
-         g=negative(2, 10, 16)),
-    case("ops.hgrn:chunk_hgrn as hgrn_by_chunks", gated, "x g", first=True, x=(2, 40, 16), g=negative(2, 40, 16)),
-    case("ops.rwkv6:fused_recurrent_rwkv6 as rwkv6_by_steps", lambda q, k, v, w, u: recurrence(q, k, v, w, u=u),
-         "q k v w u", 0.01, first=True, **STEPS, w=negative(1, 6, 2, 16), u=(2, 16)),
-]  # fmt: skip
+    case("ops.hgrn:fused_recurrent_hgrn as hgrn_by_steps", "x g", first=True, x=(2, 10, 16), g=negative(2, 10, 16))(
+        gated
+    ),
+    case("ops.hgrn:chunk_hgrn as hgrn_by_chunks", "x g", first=True, x=(2, 40, 16), g=negative(2, 40, 16))(gated),
+    case(
+        "ops.rwkv6:fused_recurrent_rwkv6 as rwkv6_by_steps",
+        "q k v w u",
+        0.01,
+        first=True,
+        **STEPS,
+        w=negative(1, 6, 2, 16),
+        u=(2, 16),
+    )(lambda q, k, v, w, u: recurrence(q, k, v, w, u=u)),
+]
 
 
 LOW_RANK = {**STEPS, "w": negative(1, 6, 2, 16), "a": unit(1, 6, 2, 16)}
 
 
-@against(lambda q, k, v, w, a: recurrence(q, k, v, w, a=a, b=-a * 0.5, scale=1.0), "", 1e-2, **LOW_RANK)
+@given("", 0.01, **LOW_RANK)(lambda q, k, v, w, a: recurrence(q, k, v, w, a=a, b=-a * 0.5, scale=1.0))
 def rwkv7_by_steps(q: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> Tensor:
     return call("ops.rwkv7:fused_recurrent_rwkv7", q, w, k, v, a, -a * 0.5, 1.0)[0]
 
 
-@against(lambda q, k, v, w, a: recurrence(q, k, v, w, a=a, b=-a * 0.5), "", 1e-2, **LOW_RANK)
+@given("", 0.01, **LOW_RANK)(lambda q, k, v, w, a: recurrence(q, k, v, w, a=a, b=-a * 0.5))
 def dplr_by_steps(q: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> Tensor:
     path = "ops.generalized_delta_rule.dplr.fused_recurrent:fused_recurrent_dplr_delta_rule"
     return call(path, q, k, v, a, -a * 0.5, w)[0]
 
 
-@against(lambda q, k, v, w, a: recurrence(q, k, v, a=a, b=-a * 0.5), "", 1e-2, **LOW_RANK)
+@given("", 0.01, **LOW_RANK)(lambda q, k, v, w, a: recurrence(q, k, v, a=a, b=-a * 0.5))
 def iplr_by_steps(q: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> Tensor:
     path = "ops.generalized_delta_rule.iplr.fused_recurrent:fused_recurrent_iplr_delta_rule"
     return call(path, q, k, v, a, -a * 0.5)[0]
 
 
 CASES_5 = [
-    case("ops.gla:chunk_gla as gla_by_chunks", lambda q, k, v, g: recurrence(q, k, v, g), "q k v g", 0.03, first=True,
-         **CHUNK, g=negative(1, 40, 2, 32)),
-    case("ops.simple_gla:chunk_simple_gla as simple_gla_by_chunks",
-         lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v g", 0.03, first=True, **CHUNK,
-         g=negative(1, 40, 2)),
-    case("ops.simple_gla:parallel_simple_gla as simple_gla_in_parallel",
-         lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v g", 0.03, first=True, **CHUNK,
-         g=negative(1, 40, 2)),
-    case("ops.retention:fused_chunk_retention as retention_by_chunks", lambda q, k, v: recurrence(q, k, v, retained(q)),
-         "", 0.03, first=True, **CHUNK),
-    case("ops.linear_attn:chunk_linear_attn as linear_attention_by_chunks", lambda q, k, v: recurrence(q, k, v), "",
-         0.03, options={"normalize": False}, first=True, **CHUNK),
-]  # fmt: skip
+    case("ops.gla:chunk_gla as gla_by_chunks", "q k v g", 0.03, first=True, **CHUNK, g=negative(1, 40, 2, 32))(
+        lambda q, k, v, g: recurrence(q, k, v, g)
+    ),
+    case(
+        "ops.simple_gla:chunk_simple_gla as simple_gla_by_chunks",
+        "q k v g",
+        0.03,
+        first=True,
+        **CHUNK,
+        g=negative(1, 40, 2),
+    )(lambda q, k, v, g: recurrence(q, k, v, g[..., None])),
+    case(
+        "ops.simple_gla:parallel_simple_gla as simple_gla_in_parallel",
+        "q k v g",
+        0.03,
+        first=True,
+        **CHUNK,
+        g=negative(1, 40, 2),
+    )(lambda q, k, v, g: recurrence(q, k, v, g[..., None])),
+    case("ops.retention:fused_chunk_retention as retention_by_chunks", "", 0.03, first=True, **CHUNK)(
+        lambda q, k, v: recurrence(q, k, v, retained(q))
+    ),
+    case(
+        "ops.linear_attn:chunk_linear_attn as linear_attention_by_chunks",
+        "",
+        0.03,
+        options={"normalize": False},
+        first=True,
+        **CHUNK,
+    )(lambda q, k, v: recurrence(q, k, v)),
+]
 
 
-@against(lambda q, k, v, beta: recurrence(q, k, v, None, beta), "q k v beta", 5e-2, **HALVES, beta=uniform(1, 40, 2))
+@given("q k v beta", 0.05, **HALVES, beta=uniform(1, 40, 2))(lambda q, k, v, beta: recurrence(q, k, v, None, beta))
 def delta_rule_by_chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tensor:
     return call("ops.delta_rule:chunk_delta_rule", q, k, v, beta.to(q.dtype))[0]
 
 
-@against(
-    lambda q, k, v, beta, g: recurrence(q, k, v, g[..., None], beta), "q k v beta g", 3e-2,
-    **CHUNK, beta=uniform(1, 40, 2), g=negative(1, 40, 2),
-)  # fmt: skip
+@given("q k v beta g", 0.03, **CHUNK, beta=uniform(1, 40, 2), g=negative(1, 40, 2))(
+    lambda q, k, v, beta, g: recurrence(q, k, v, g[..., None], beta)
+)
 def gated_delta_rule_by_chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor) -> Tensor:
     return call("ops.gated_delta_rule:chunk_gated_delta_rule", q, k, v, g, beta)[0]
 
 
 CASES_6 = [
-    case("ops.rwkv6:chunk_rwkv6 as rwkv6_by_chunks", lambda q, k, v, w, u: recurrence(q, k, v, w, u=u), "", 0.03,
-         first=True, **CHUNK, w=negative(1, 40, 2, 32), u=(2, 32)),
-]  # fmt: skip
+    case(
+        "ops.rwkv6:chunk_rwkv6 as rwkv6_by_chunks", "", 0.03, first=True, **CHUNK, w=negative(1, 40, 2, 32), u=(2, 32)
+    )(lambda q, k, v, w, u: recurrence(q, k, v, w, u=u)),
+]
 
 
-@against(
-    lambda q, k, v, w, a: recurrence(q, k, v, w, a=a, b=-a * 0.5), "", 3e-2,
-    **CHUNK, w=negative(1, 40, 2, 32), a=unit(1, 40, 2, 32),
-)  # fmt: skip
+@given("", 0.03, **CHUNK, w=negative(1, 40, 2, 32), a=unit(1, 40, 2, 32))(
+    lambda q, k, v, w, a: recurrence(q, k, v, w, a=a, b=-a * 0.5)
+)
 def dplr_by_chunks(q: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> Tensor:
     return call("ops.generalized_delta_rule.dplr.chunk:chunk_dplr_delta_rule", q, k, v, a, -a * 0.5, w)[0]
 
 
-@against(
-    lambda q, k, v, beta, g: recurrence(q, k, v, g, beta),
-    "",
-    3e-2,
-    **CHUNK,
-    beta=uniform(1, 40, 2),
-    g=negative(1, 40, 2, 32),
+@given("", 0.03, **CHUNK, beta=uniform(1, 40, 2), g=negative(1, 40, 2, 32))(
+    lambda q, k, v, beta, g: recurrence(q, k, v, g, beta)
 )
 def kda_by_chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor) -> Tensor:
     return call("ops.kda:chunk_kda", q, k, v, g, beta)[0]
@@ -200,10 +241,15 @@ def attended(q: Tensor, k: Tensor, v: Tensor, g: Tensor | None = None) -> Tensor
 
 
 CASES_7 = [
-    case("ops.attn.parallel:parallel_attn as attention", attended, "q k v", 0.03, **CHUNK),
-    case("ops.forgetting_attn.parallel:parallel_forgetting_attn as forgetting_attention", attended, "q k v g", 0.03,
-         **CHUNK, g=negative(1, 40, 2)),
-]  # fmt: skip
+    case("ops.attn.parallel:parallel_attn as attention", "q k v", 0.03, **CHUNK)(attended),
+    case(
+        "ops.forgetting_attn.parallel:parallel_forgetting_attn as forgetting_attention",
+        "q k v g",
+        0.03,
+        **CHUNK,
+        g=negative(1, 40, 2),
+    )(attended),
+]
 
 
 def second_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -214,21 +260,22 @@ def second_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 CASES_8 = [
-    case("ops.based:parallel_based as based", second_order, "q k v", 0.03, q=(1, 40, 2, 16), k=(1, 40, 2, 16),
-         v=(1, 40, 2, 32)),
-    case("ops.utils.cumsum:chunk_global_cumsum as cumulative_sum", lambda s: s.cumsum(1), s=(2, 40, 3)),
-    case("ops.utils.cumsum:chunk_global_cumsum as cumulative_sum_of_vectors", lambda s: s.cumsum(1), s=(2, 40, 3, 8)),
-    case("ops.utils.cumsum:chunk_local_cumsum as local_sum", lambda s: s.view(2, 3, 16, 3).cumsum(2).view(2, 48, 3),
-         more=(16,), s=(2, 48, 3)),
-    case("ops.utils.cumsum:chunk_local_cumsum as local_sum_of_vectors",
-         lambda s: s.view(2, 3, 16, 3, 8).cumsum(2).view(2, 48, 3, 8), more=(16,), s=(2, 48, 3, 8)),
-]  # fmt: skip
+    case("ops.based:parallel_based as based", "q k v", 0.03, q=(1, 40, 2, 16), k=(1, 40, 2, 16), v=(1, 40, 2, 32))(
+        second_order
+    ),
+    case("ops.utils.cumsum:chunk_global_cumsum as cumulative_sum", s=(2, 40, 3))(lambda s: s.cumsum(1)),
+    case("ops.utils.cumsum:chunk_global_cumsum as cumulative_sum_of_vectors", s=(2, 40, 3, 8))(lambda s: s.cumsum(1)),
+    case("ops.utils.cumsum:chunk_local_cumsum as local_sum", more=(16,), s=(2, 48, 3))(
+        lambda s: s.view(2, 3, 16, 3).cumsum(2).view(2, 48, 3)
+    ),
+    case("ops.utils.cumsum:chunk_local_cumsum as local_sum_of_vectors", more=(16,), s=(2, 48, 3, 8))(
+        lambda s: s.view(2, 3, 16, 3, 8).cumsum(2).view(2, 48, 3, 8)
+    ),
+]
 
 
-@against(
-    lambda x, dy: (F.softmax(x, -1), F.softmax(x, -1) * (dy - (F.softmax(x, -1) * dy).sum(-1, True))),
-    x=(6, 20),
-    dy=(6, 20),
+@given(x=(6, 20), dy=(6, 20))(
+    lambda x, dy: (F.softmax(x, -1), F.softmax(x, -1) * (dy - (F.softmax(x, -1) * dy).sum(-1, True)))
 )
 def softmax(x: Tensor, dy: Tensor) -> Tensor:
     y = call("ops.utils.softmax:softmax_fwd", x)
@@ -236,26 +283,22 @@ def softmax(x: Tensor, dy: Tensor) -> Tensor:
 
 
 CASES_9 = [
-    case("ops.utils.logsumexp:logsumexp_fwd as logsumexp", lambda x: x.logsumexp(-1), x=(6, 40)),
-    case("ops.utils.matmul:matmul as matmul", lambda a, b: a @ b, "", 0.01, a=(20, 24), b=(24, 18)),
-    case("ops.utils.matmul:addmm as addmm", lambda x, a, b: x + a @ b, "", 0.01, x=(20, 18), a=(20, 24), b=(24, 18)),
-    case("ops.utils.pooling:mean_pooling as mean_pooling", lambda x: x.view(1, 4, 8, 2, 16).mean(2), "x", more=(8,),
-         x=(1, 32, 2, 16)),
-]  # fmt: skip
+    case("ops.utils.logsumexp:logsumexp_fwd as logsumexp", x=(6, 40))(lambda x: x.logsumexp(-1)),
+    case("ops.utils.matmul:matmul as matmul", "", 0.01, a=(20, 24), b=(24, 18))(lambda a, b: a @ b),
+    case("ops.utils.matmul:addmm as addmm", "", 0.01, x=(20, 18), a=(20, 24), b=(24, 18))(lambda x, a, b: x + a @ b),
+    case("ops.utils.pooling:mean_pooling as mean_pooling", "x", more=(8,), x=(1, 32, 2, 16))(
+        lambda x: x.view(1, 4, 8, 2, 16).mean(2)
+    ),
+]
 
 
-@against(
-    lambda x: torch.stack([F.pad(x[:3], (0, 0, 2, 0)), x[3:8]]), "x", x=(8, 6),
-)  # fmt: skip
+@given("x", x=(8, 6))(lambda x: torch.stack([F.pad(x[:3], (0, 0, 2, 0)), x[3:8]]))
 def unpack_sequence(x: Tensor) -> Tensor:
     return call("ops.utils.pack:unpack_sequence", x, torch.tensor([0, 3, 8], device=x.device, dtype=torch.int32))
 
 
-@against(
-    lambda x: torch.linalg.inv(torch.eye(16, dtype=x.dtype) + _lower(x)[0, :, 0])[None, :, None],
-    "",
-    1e-2,
-    x=(1, 16, 1, 16),
+@given("", 0.01, x=(1, 16, 1, 16))(
+    lambda x: torch.linalg.inv(torch.eye(16, dtype=x.dtype) + _lower(x)[0, :, 0])[None, :, None]
 )
 def solve_triangular(x: Tensor) -> Tensor:
     return call("ops.utils.solve_tril:solve_tril", _lower(x))
@@ -266,42 +309,58 @@ def _lower(x: Tensor) -> Tensor:
 
 
 CASES_10 = [
-    case("modules.norm.layernorm:layer_norm as layer_norm", lambda x, w, b: F.layer_norm(x, (32,), w, b, 1e-05),
-         "x w b", x=(2, 5, 32), w=(32,), b=(32,)),
-    case("modules.norm.layernorm:rms_norm as rms_norm", lambda x, w: F.rms_norm(x, (32,), w, 1e-05), "x w",
-         more=(None,), x=(2, 5, 32), w=(32,)),
-]  # fmt: skip
+    case("modules.norm.layernorm:layer_norm as layer_norm", "x w b", x=(2, 5, 32), w=(32,), b=(32,))(
+        lambda x, w, b: F.layer_norm(x, (32,), w, b, 1e-05)
+    ),
+    case("modules.norm.layernorm:rms_norm as rms_norm", "x w", more=(None,), x=(2, 5, 32), w=(32,))(
+        lambda x, w: F.rms_norm(x, (32,), w, 1e-05)
+    ),
+]
 
 
-@against(lambda x, r, w: (F.rms_norm(x + r, (32,), w, 1e-5), x + r), "x r w", x=(2, 5, 32), r=(2, 5, 32), w=(32,))
+@given("x r w", x=(2, 5, 32), r=(2, 5, 32), w=(32,))(lambda x, r, w: (F.rms_norm(x + r, (32,), w, 1e-05), x + r))
 def rms_norm_of_sum(x: Tensor, r: Tensor, w: Tensor) -> Tensor:
     return call("modules.norm.layernorm:rms_norm", x, w, None, r, prenorm=True)
 
 
 CASES_11 = [
-    case("modules.norm.fused_norm_gate:rms_norm_gated as rms_norm_gated",
-         lambda x, g, w: F.rms_norm(x, (32,), w, 1e-06) * F.silu(g), "x g w", more=(None,), x=(2, 5, 32), g=(2, 5, 32),
-         w=(32,)),
-]  # fmt: skip
+    case(
+        "modules.norm.fused_norm_gate:rms_norm_gated as rms_norm_gated",
+        "x g w",
+        more=(None,),
+        x=(2, 5, 32),
+        g=(2, 5, 32),
+        w=(32,),
+    )(lambda x, g, w: F.rms_norm(x, (32,), w, 1e-06) * F.silu(g)),
+]
 
 
-@against(lambda x, w, z: F.rms_norm(x, (32,), w, 1e-6) * F.silu(z), "x w z", x=(2, 5, 32), w=(32,), z=(2, 5, 32))
+@given("x w z", x=(2, 5, 32), w=(32,), z=(2, 5, 32))(lambda x, w, z: F.rms_norm(x, (32,), w, 1e-06) * F.silu(z))
 def norm_before_gate(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
     return call("modules.norm.layernorm_gated:rmsnorm_fn", x, w, None, z)
 
 
 CASES_12 = [
-    case("modules.norm.l2norm:l2norm as l2_norm", lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-06),
-         "x", x=(2, 5, 3, 32)),
-    case("modules.activations.ops:swish as swish", lambda x: F.silu(x), "x", x=(2, 5, 20)),
-    case("modules.activations.ops:sigmoid as sigmoid", lambda x: torch.sigmoid(x), "x", x=(2, 5, 20)),
-    case("modules.activations.ops:logsigmoid as log_sigmoid", lambda x: F.logsigmoid(x) / 16.0, "x", more=(16.0,),
-         x=(2, 5, 20)),
-    case("modules.activations.ops:swiglu as swiglu", lambda x, y: F.silu(x) * y, "x y", x=(2, 5, 20), y=(2, 5, 20)),
-    case("modules.activations.ops:swiglu_linear as swiglu_linear", lambda x, y, w, b: F.linear(F.silu(x) * y, w, b),
-         "x y w b", 0.01, x=(2, 5, 20), y=(2, 5, 20), w=(12, 20), b=(12,)),
-    case("modules.activations.ops:elu_p1 as elu_plus_one", lambda x: F.elu(x) + 1, "x", x=(2, 5, 20)),
-]  # fmt: skip
+    case("modules.norm.l2norm:l2norm as l2_norm", "x", x=(2, 5, 3, 32))(
+        lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-06)
+    ),
+    case("modules.activations.ops:swish as swish", "x", x=(2, 5, 20))(lambda x: F.silu(x)),
+    case("modules.activations.ops:sigmoid as sigmoid", "x", x=(2, 5, 20))(lambda x: torch.sigmoid(x)),
+    case("modules.activations.ops:logsigmoid as log_sigmoid", "x", more=(16.0,), x=(2, 5, 20))(
+        lambda x: F.logsigmoid(x) / 16.0
+    ),
+    case("modules.activations.ops:swiglu as swiglu", "x y", x=(2, 5, 20), y=(2, 5, 20))(lambda x, y: F.silu(x) * y),
+    case(
+        "modules.activations.ops:swiglu_linear as swiglu_linear",
+        "x y w b",
+        0.01,
+        x=(2, 5, 20),
+        y=(2, 5, 20),
+        w=(12, 20),
+        b=(12,),
+    )(lambda x, y, w, b: F.linear(F.silu(x) * y, w, b)),
+    case("modules.activations.ops:elu_p1 as elu_plus_one", "x", x=(2, 5, 20))(lambda x: F.elu(x) + 1),
+]
 
 
 def turned(x: Tensor, a: Tensor) -> Tensor:
@@ -310,34 +369,61 @@ def turned(x: Tensor, a: Tensor) -> Tensor:
     return torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
 
 
-@against(turned, "x", x=(2, 6, 3, 16), a=(6, 8))
+@given("x", x=(2, 6, 3, 16), a=(6, 8))(turned)
 def rotary(x: Tensor, a: Tensor) -> Tensor:
     return call("modules.rotary.ops:rotary_embedding", x, a.cos(), a.sin())
 
 
 CASES_13 = [
-    case("modules.token_shift:token_shift as token_shift", lambda x: F.pad(x, (0, 0, 1, 0))[:, :-1] - x, "x",
-         x=(2, 6, 20)),
-    case("modules.causal_conv1d.ops:causal_conv1d as causal_convolution",
-         lambda x, w, b: F.silu(F.conv1d(F.pad(x.transpose(1, 2), (3, 0)), w[:, None], b, groups=16)).transpose(1, 2),
-         "x w b", 0.01, options={"activation": "silu"}, first=True, x=(2, 10, 16), w=(16, 4), b=(16,)),
-    case("modules.fused_cross_entropy.ops:cross_entropy_loss as cross_entropy",
-         lambda x, t: F.cross_entropy(x, t, reduction="none"), "x", first=True, x=(6, 30), t=integers(30, 6)),
-    case("modules.fused_linear_cross_entropy.ops:fused_linear_cross_entropy_loss as linear_cross_entropy",
-         lambda x, t, w: F.cross_entropy(x @ w.T, t), "x w", 0.01, x=(8, 16), t=integers(30, 8), w=(30, 16)),
-    case("modules.fused_kl_div.ops:fused_kl_div_loss as kl_divergence",
-         lambda x, y, w, v: F.kl_div(F.log_softmax(x @ w.T, -1), F.softmax(y @ v.T, -1), reduction="batchmean"), "x w",
-         0.01, x=(8, 16), y=(8, 16), w=(30, 16), v=(30, 16)),
-    case("ops.common.gate:fused_beta_sigmoid as beta_of_sigmoid", lambda x: torch.sigmoid(x), "x", x=(2, 5, 4)),
-    case("ops.gated_delta_rule.gate:fused_gdn_gate as gate_of_delta_rule", lambda g, a, b: -a.exp() * F.softplus(g + b),
-         "g a b", g=(2, 5, 4), a=(4,), b=(4,)),
-    case("ops.rwkv7.fused_k_update:fused_k_rwkv7 as key_update", lambda k, a, ka: k * (1 + (a - 1) * ka), "k a ka",
-         k=(2, 6, 32), a=(2, 6, 32), ka=(32,)),
-]  # fmt: skip
+    case("modules.token_shift:token_shift as token_shift", "x", x=(2, 6, 20))(
+        lambda x: F.pad(x, (0, 0, 1, 0))[:, :-1] - x
+    ),
+    case(
+        "modules.causal_conv1d.ops:causal_conv1d as causal_convolution",
+        "x w b",
+        0.01,
+        options={"activation": "silu"},
+        first=True,
+        x=(2, 10, 16),
+        w=(16, 4),
+        b=(16,),
+    )(lambda x, w, b: F.silu(F.conv1d(F.pad(x.transpose(1, 2), (3, 0)), w[:, None], b, groups=16)).transpose(1, 2)),
+    case(
+        "modules.fused_cross_entropy.ops:cross_entropy_loss as cross_entropy",
+        "x",
+        first=True,
+        x=(6, 30),
+        t=integers(30, 6),
+    )(lambda x, t: F.cross_entropy(x, t, reduction="none")),
+    case(
+        "modules.fused_linear_cross_entropy.ops:fused_linear_cross_entropy_loss as linear_cross_entropy",
+        "x w",
+        0.01,
+        x=(8, 16),
+        t=integers(30, 8),
+        w=(30, 16),
+    )(lambda x, t, w: F.cross_entropy(x @ w.T, t)),
+    case(
+        "modules.fused_kl_div.ops:fused_kl_div_loss as kl_divergence",
+        "x w",
+        0.01,
+        x=(8, 16),
+        y=(8, 16),
+        w=(30, 16),
+        v=(30, 16),
+    )(lambda x, y, w, v: F.kl_div(F.log_softmax(x @ w.T, -1), F.softmax(y @ v.T, -1), reduction="batchmean")),
+    case("ops.common.gate:fused_beta_sigmoid as beta_of_sigmoid", "x", x=(2, 5, 4))(lambda x: torch.sigmoid(x)),
+    case("ops.gated_delta_rule.gate:fused_gdn_gate as gate_of_delta_rule", "g a b", g=(2, 5, 4), a=(4,), b=(4,))(
+        lambda g, a, b: -a.exp() * F.softplus(g + b)
+    ),
+    case("ops.rwkv7.fused_k_update:fused_k_rwkv7 as key_update", "k a ka", k=(2, 6, 32), a=(2, 6, 32), ka=(32,))(
+        lambda k, a, ka: k * (1 + (a - 1) * ka)
+    ),
+]
 
 
-@against(
-    lambda x, d, w: tuple(x + d * each for each in w.unbind()), "x d", 1e-2, x=(2, 6, 32), d=(2, 6, 32), w=(6, 1, 1, 32)
+@given("x d", 0.01, x=(2, 6, 32), d=(2, 6, 32), w=(6, 1, 1, 32))(
+    lambda x, d, w: tuple(x + d * each for each in w.unbind())
 )
 def six_mixtures(x: Tensor, d: Tensor, w: Tensor) -> Tensor:
     return call("ops.rwkv7.fused_addcmul:fused_addcmul_rwkv7", x, d, *w.unbind())

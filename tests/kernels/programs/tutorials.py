@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from ..declared import against, half, uniform
+from ..declared import given, half, uniform
 
 Tensor = Any
 
@@ -22,7 +22,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, tl.load(x_ptr + at, mask=inside) + tl.load(y_ptr + at, mask=inside), mask=inside)
 
 
-@against(lambda x, y: x + y, x=(300,), y=(300,))
+@given(x=(300,), y=(300,))(lambda x, y: x + y)
 def vector_addition(x: Tensor, y: Tensor) -> Tensor:
     out = torch.empty_like(x)
     n = out.numel()
@@ -40,7 +40,7 @@ def softmax_kernel(out_ptr, in_ptr, in_step, out_step, rows, columns, BLOCK: tl.
         tl.store(out_ptr + row * out_step + at, shifted / tl.sum(shifted, axis=0), mask=at < columns)
 
 
-@against(lambda x: F.softmax(x, -1), x=(7, 50))
+@given(x=(7, 50))(lambda x: F.softmax(x, -1))
 def fused_softmax(x: Tensor) -> Tensor:
     properties = triton.runtime.driver.active.utils.get_device_properties(x.device.index or 0)
     out = torch.empty_like(x)
@@ -67,9 +67,24 @@ def leaky(x):
 )
 @triton.jit
 def matmul_kernel(
-    a_ptr, b_ptr, c_ptr, M, N, K, a_row, a_col, b_row, b_col, c_row, c_col,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, ACTIVATION: tl.constexpr,
-):  # fmt: skip
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    a_row,
+    a_col,
+    b_row,
+    b_col,
+    c_row,
+    c_col,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    GROUP: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+):
     program = tl.program_id(axis=0)
     down, across = tl.cdiv(M, BM), tl.cdiv(N, BN)
     in_group = GROUP * across
@@ -97,7 +112,7 @@ def matmul_kernel(
     tl.store(c, total.to(tl.float16), mask=(rows[:, None] < M) & (columns[None, :] < N))
 
 
-@against(lambda a, b: F.leaky_relu(a @ b), tolerance=1e-2, a=half(50, 40), b=half(40, 36))
+@given(tolerance=0.01, a=half(50, 40), b=half(40, 36))(lambda a, b: F.leaky_relu(a @ b))
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty((m, n), device=a.device, dtype=torch.float16)
@@ -127,7 +142,7 @@ def seeded_dropout_kernel(x_ptr, out_ptr, n, p, seed, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, tl.where(kept, x / (1 - p), 0.0), mask=at < n)
 
 
-@against(lambda x: (x, x.new_tensor(True)), x=uniform(200, low=1.0, high=2.0))
+@given(x=uniform(200, low=1.0, high=2.0))(lambda x: (x, x.new_tensor(True)))
 def seeded_dropout(x: Tensor) -> Tensor:
     found, again, other = (torch.empty_like(x) for _ in range(3))
     for out, seed in ((found, 123), (again, 123), (other, 512)):
@@ -163,9 +178,20 @@ def norm_kernel(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, scale_ptr, step, n, eps, B
 
 @triton.jit
 def norm_gradient_kernel(
-    dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, w_ptr, mean_ptr, scale_ptr, lock_ptr, step, n,
-    GROUPS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    dx_ptr,
+    dy_ptr,
+    dw_ptr,
+    db_ptr,
+    x_ptr,
+    w_ptr,
+    mean_ptr,
+    scale_ptr,
+    lock_ptr,
+    step,
+    n,
+    GROUPS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
     inside = at < n
@@ -230,7 +256,7 @@ class _Norm(torch.autograd.Function):
         return dx, dw, db
 
 
-@against(lambda x, w, b: F.layer_norm(x, (50,), w, b, 1e-5), "x w b", x=(6, 50), w=(50,), b=(50,))
+@given("x w b", x=(6, 50), w=(50,), b=(50,))(lambda x, w, b: F.layer_norm(x, (50,), w, b, 1e-05))
 def layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return _Norm.apply(x, w, b)
 
@@ -278,12 +304,12 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
     return out
 
 
-@against(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), tolerance=1e-2, **QKV)
+@given(tolerance=0.01, **QKV)(lambda q, k, v: F.scaled_dot_product_attention(q, k, v))
 def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attend(q, k, v, False)
 
 
-@against(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), tolerance=1e-2, **QKV)
+@given(tolerance=0.01, **QKV)(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
 def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attend(q, k, v, True)
 
@@ -294,7 +320,7 @@ def asin_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + at, libdevice.asin(tl.load(x_ptr + at, mask=at < n)), mask=at < n)
 
 
-@against(lambda x: torch.asin(x), x=uniform(200, low=-1.0))
+@given(x=uniform(200, low=-1.0))(lambda x: torch.asin(x))
 def external_function(x: Tensor) -> Tensor:
     out = torch.empty_like(x)
     asin_kernel[(2,)](x, out, x.numel(), BLOCK=128)
@@ -303,9 +329,17 @@ def external_function(x: Tensor) -> Tensor:
 
 @triton.jit
 def grouped_matmul_kernel(
-    a_ptrs, b_ptrs, c_ptrs, sizes_ptr, steps_ptr, count, PROGRAMS: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-):  # fmt: skip
+    a_ptrs,
+    b_ptrs,
+    c_ptrs,
+    sizes_ptr,
+    steps_ptr,
+    count,
+    PROGRAMS: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+):
     tile, before = tl.program_id(0), 0
     for g in range(count):
         M, N, K = tl.load(sizes_ptr + g * 3), tl.load(sizes_ptr + g * 3 + 1), tl.load(sizes_ptr + g * 3 + 2)
@@ -327,8 +361,8 @@ def grouped_matmul_kernel(
         before += tiles
 
 
-@against(
-    lambda a, b, c, d: (a @ b, c @ d), tolerance=1e-2, a=half(32, 32), b=half(32, 64), c=half(64, 16), d=half(16, 32)
+@given(tolerance=0.01, a=half(32, 32), b=half(32, 64), c=half(64, 16), d=half(16, 32))(
+    lambda a, b, c, d: (a @ b, c @ d)
 )
 def grouped_matmul(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
     pairs = [(a, b), (c, d)]
@@ -355,7 +389,7 @@ def descriptor_matmul_kernel(a_desc, b_desc, c_desc, M, N, K, BM: tl.constexpr, 
         c_desc.store([i, j], total.to(tl.float16))
 
 
-@against(lambda a, b: a @ b.T, tolerance=1e-2, a=half(96, 48), b=half(40, 48))
+@given(tolerance=0.01, a=half(96, 48), b=half(40, 48))(lambda a, b: a @ b.T)
 def persistent_matmul_by_descriptors(a: Tensor, b: Tensor) -> Tensor:
     from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -374,7 +408,7 @@ def device_descriptor_kernel(in_ptr, out_ptr, M, N, BM: tl.constexpr, BN: tl.con
     target.store([i, j], tl.abs(source.load([i, j])))
 
 
-@against(lambda x: x.abs(), x=(40, 24))
+@given(x=(40, 24))(lambda x: x.abs())
 def descriptors_of_the_device(x: Tensor) -> Tensor:
     triton.set_allocator(lambda size, alignment, stream: torch.empty(size, device=x.device, dtype=torch.int8))
     out = torch.empty_like(x)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import KernelError
-from .memory import WORDS
+from .memory import WORDS, Memory
 from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
-from .shared import Apart
+from .shared import Apart, Shared
 from .state import Machine, Mask
 from .table import Step, instruction, place, source, target, unknown
 from .values import TYPES, Type, pairs
@@ -161,7 +161,7 @@ def _several_atomics(
 
 def _in_turns(
     m: Machine,
-    holder: Any,
+    holder: Memory | Shared,
     address: np.ndarray,
     kind: Type,
     operator: Callable[..., np.ndarray],
