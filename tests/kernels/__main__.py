@@ -92,7 +92,7 @@ def _environment() -> dict[str, str]:
 
 
 def main() -> int:
-    """Print the table; returns 1 if a kernel has no right result."""
+    """Print the table; returns 1 if fewer kernels than needed agree on a device, or one makes something else."""
     parser = argparse.ArgumentParser(prog="python -m tests.kernels", description=__doc__)
     parser.add_argument("program", nargs="*", help="the programs; all by default")
     parser.add_argument("--case", action="append", help="only cases of this name")
@@ -111,6 +111,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=120, help="seconds of a case")
     parser.add_argument("--minutes", type=float, default=600, help="of the whole")
     parser.add_argument("--keep", metavar="FOLDER", help="where logs and references stay")
+    parser.add_argument("--need", type=int, default=0, help="how many kernels have to agree on each device")
     parser.add_argument("--verbose", action="store_true", help="a line for each case as it ends")
     options = parser.parse_args()
     options.until = time.monotonic() + 60 * options.minutes
@@ -137,7 +138,6 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
     agreed: dict[str, set[str]] = {device: set() for device in devices}
     different: dict[str, set[str]] = {device: set() for device in devices}
     seen: set[str] = set()
-    short = 0
     for program in programs:
         for name in names[program]:
             row, reasons = [], {}
@@ -158,13 +158,12 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
             print(f"{program + '.' + name:44}" + "".join(f"{each:>13}" for each in row))
             for reason, where in reasons.items():
                 print(f"    {', '.join(where)}: {reason}")
-                short += 1
     for device in devices:
         agreed[device] -= different[device]
         print(f"{device}: {len(agreed[device])} kernels agree, of {len(seen)} that were launched anywhere")
     for kernel in sorted(seen - set.intersection(*agreed.values())):
         print(f"    {kernel}: only on {', '.join(each for each in devices if kernel in agreed[each]) or 'no device'}")
-    return int(short > 0)
+    return int(min(map(len, agreed.values())) < options.need or any(different.values()))
 
 
 def _device(program: str, device: str, part: int, names: list[str], options: argparse.Namespace) -> dict[str, Any]:
