@@ -107,7 +107,7 @@ class TritonDriver(DriverBase):
     def get_benchmarker(self) -> Callable[..., Any]:
         from triton import testing
 
-        return getattr(testing.do_bench, "quietly", testing.do_bench)
+        return getattr(testing.do_bench, "tune", testing.do_bench)
 
     def get_empty_cache_for_benchmark(self) -> Any:
         return empty(1 << 26, dtype=dtypes.int32, device="cuda")  # 256 MB, more than any level-2 cache
@@ -166,6 +166,7 @@ class Launcher:
             texts[".ptx"].read_text(),
             getattr(metadata, "num_ctas", 1),
             bool(getattr(metadata, "launch_cooperative_grid", False)),
+            True,
         )
         self._key = "triton", metadata.hash
 
@@ -272,28 +273,34 @@ def _say_that_times_are_predicted() -> None:
 def do_bench_of(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """Triton's `do_bench`, which on a simulated device predicts times from counted work."""
 
-    def quietly(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
+    def tune(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
+        """For autotuners, which run the kernel once more when they have chosen: of a large grid some programs do."""
         driver = drivers.active()
-        return _predicted(fn, **options) if driver is not None and driver.predicts else theirs(fn, *args, **options)
+        return _predicted(fn, 16, **options) if driver is not None and driver.predicts else theirs(fn, *args, **options)
 
     @wraps(theirs)
     def do_bench(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
         driver = drivers.active()
         if driver is not None and driver.predicts:
             _say_that_times_are_predicted()
-        return quietly(fn, *args, **options)
+            return _predicted(fn, 0, **options)
+        return theirs(fn, *args, **options)
 
-    do_bench.quietly = quietly  # type: ignore[attr-defined]
+    do_bench.tune = tune  # type: ignore[attr-defined]
     return do_bench
 
 
 def _predicted(
-    fn: Callable[[], object], quantiles: Sequence[float] | None = None, return_mode: str = "mean", **options: Any
+    fn: Callable[[], object],
+    sample: int,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    **options: Any,
 ) -> Any:
     """Milliseconds of the kernels that a function launches, in the form that `do_bench` returns them."""
     if return_mode not in _MODES:
         raise ValueError(f"do_bench: return_mode is one of {', '.join(_MODES)}, got {return_mode!r}")
     from .profiling.recorder import count
 
-    time = 1e3 * sum(launch.predicted.seconds for launch in count(fn).launches)
+    time = 1e3 * sum(launch.predicted.seconds for launch in count(fn, sample).launches)
     return [time] * len(quantiles) if quantiles else [time] if return_mode == "all" else time

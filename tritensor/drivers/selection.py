@@ -177,7 +177,7 @@ def simulate(
     2.0
     """
     from .shadow import Shadow
-    from .simulator import parse_memory
+    from .sizes import parse_memory
 
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")

@@ -51,6 +51,7 @@ def _apart(kept: np.ndarray, words: np.ndarray) -> bool:
 
 
 Array = np.ndarray
+_AT_MOST = 1 << 20  # words of the accesses of a kernel that are remembered, and what states take
 
 
 class Apart(Exception):
@@ -96,6 +97,11 @@ class _Known:
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.words = 0  # of all patterns
         self.patterns: dict[Any, Pattern] = {}
         self.places: dict[Any, Array] = {}
         self.barriers: dict[bytes, dict[Any, Any]] = {}
@@ -130,8 +136,6 @@ class Shared:
         self._met = self._last_write = self._last_read = 0  # when all blocks had passed a barrier; the last of each
         self._m = m
         self.known = _known(m.kernel, self.size)
-        if len(self.known.patterns) > 4096:
-            self.known.__init__()  # type: ignore[misc]
         self._state: dict[Any, Any] | None = self.known.barriers.setdefault(b"", {})  # None: blocks differ
         self._apart = 0  # how often they did
         # what happened since the words were looked at: writes before the last barrier, and all behind it
@@ -160,10 +164,12 @@ class Shared:
             self._look()
             if not self._touch(*event):
                 return False
-            following = {}
             if self._state is None:
                 return True
-            self._state[key] = following
+            if self.known.words > _AT_MOST:  # as of addresses that data decides
+                self.known.forget()
+            self.known.words += 8
+            self._state[key] = following = {}
         else:
             self._m.now += 1
             self._since.append(event)
@@ -242,6 +248,7 @@ class Shared:
             chosen, lanes, where, nbytes = make()
             found = Pattern(chosen, np.zeros_like(lanes), lanes, where, nbytes, self.grain).learn()
             self.known.patterns[key] = found
+            self.known.words += len(found.words)
         return found
 
     def note(self, kind: str, pattern: Pattern, words: Array | None = None) -> bool:
