@@ -327,3 +327,26 @@ def test_modules_that_convert_themselves_are_asked_to() -> None:
     model.double()
     inner: Any = model[1][0]
     assert inner.calls == 1 and inner.kept.dtype is inner.inner.weight.dtype is model[0].weight.dtype is torch.float64
+
+
+def test_dtypes_of_elementwise_functions() -> None:
+    from tritensor.scripts.faces.torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as KIND
+    from tritensor.scripts.faces.torch._prims_common import elementwise_dtypes, is_boolean_dtype, is_integer_dtype
+
+    half, whole = torch.ones(2, dtype=torch.float16), torch.ones(2, dtype=torch.int32)
+    flag, pair = torch.ones(2, dtype=torch.bool), torch.ones(2, dtype=torch.complex64)
+    assert elementwise_dtypes(half, whole, type_promotion_kind=KIND.DEFAULT) == (torch.float32, torch.float16)
+    assert elementwise_dtypes(half, 2.0, type_promotion_kind=KIND.NO_OPMATH) == (torch.float16, torch.float16)
+    assert elementwise_dtypes(whole, type_promotion_kind=KIND.INT_TO_FLOAT) == (torch.float32, torch.float32)
+    assert elementwise_dtypes(half, half, type_promotion_kind=KIND.ALWAYS_BOOL) == (torch.float32, torch.bool)
+    assert elementwise_dtypes(pair, type_promotion_kind=KIND.COMPLEX_TO_FLOAT) == (torch.complex64, torch.float32)
+    assert elementwise_dtypes(flag, type_promotion_kind=KIND.BOOL_TO_LONG) == (torch.int64, torch.int64)
+    assert is_boolean_dtype(torch.bool) and is_integer_dtype(torch.int8) and not is_integer_dtype(torch.bool)
+
+
+def test_keys_of_dispatch_and_other_makers_devices() -> None:
+    from tritensor.scripts.faces.torch import xpu
+
+    assert _C.DispatchKeySet(_C.DispatchKey.CompositeExplicitAutograd) == {"CompositeExplicitAutograd"}
+    assert not xpu.is_available() and xpu.device_count() == 0
+    assert torch.version.hip is None and torch.version.xpu is None

@@ -176,7 +176,9 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
     def create_store(self, ptr: interpreter.TensorHandle, val: interpreter.TensorHandle, *hints: Any) -> Any:
         return self.create_masked_store(ptr, val, None)
 
-    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *hints: Any, **more: Any) -> Any:
+    def create_masked_load(
+        self, ptrs: interpreter.TensorHandle, mask: Any, other: Any, *hints: Any, **more: Any
+    ) -> Any:
         element, active = ptrs.get_element_ty(), self._active(ptrs, mask, "reads")
         self.note_read(ptrs, active, bool(hints) and hints[-1] is True)
         dtype = numpy_dtype(element)
@@ -190,7 +192,9 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
             loaded = memory.load(ptrs.data, active, filler, dtype)
         return TensorHandle(loaded, element)
 
-    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *hints: Any, **more: Any) -> Any:
+    def create_masked_store(
+        self, ptrs: interpreter.TensorHandle, value: interpreter.TensorHandle, mask: Any, *hints: Any, **more: Any
+    ) -> Any:
         active = self._active(ptrs, mask, "writes")
         data = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape), numpy_dtype(ptrs.get_element_ty()))
         if (bits := _BITS.get(data.dtype)) is not None:
@@ -206,7 +210,7 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
             self.guard.check(ptrs, flags, verb, self.grid_idx)
         return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)
 
-    def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
+    def create_atomic_cas(self, ptr: interpreter.TensorHandle, *rest: Any) -> Any:
         self.note_update(ptr, self._active(ptr, None, "updates"), rest, "cas")
         return super().create_atomic_cas(ptr, *rest)
 
