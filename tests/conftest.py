@@ -140,8 +140,8 @@ def same_number_of_threads() -> Iterator[None]:
 
 @pytest.fixture
 def few_threads(same_number_of_threads: None) -> None:
-    """For a test that measures memory: at most four threads, each of which has a block of its own."""
-    threads.set_num_threads(min(4, NUMBER_OF_THREADS))
+    """For a test that measures memory: two threads at most, each of which has a block of its own."""
+    threads.set_num_threads(min(2, NUMBER_OF_THREADS))
 
 
 @pytest.fixture

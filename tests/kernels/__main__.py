@@ -51,15 +51,13 @@ def lines(command: list[str], log: Path, limit: float, environment: dict[str, st
 
 
 def run(
-    python: str, program: str, device: str, order: str, names: list[str], options: argparse.Namespace
+    python: str, program: str, device: str, order: str, names: list[str], options: argparse.Namespace, part: int = 0
 ) -> dict[str, Any]:
     """The cases of a program by name. A process that ends or hangs is started again for those that are left."""
     found: dict[str, Any] = {}
-    log = Path(options.keep) / f"{program}.{device}.{order}.log"
+    log = Path(options.keep) / f"{program}.{device}.{order}{part or ''}.log"
     log.write_text("")
-    while left := [name for name in names if name not in found]:
-        if time.monotonic() > options.until:
-            break
+    while (left := [name for name in names if name not in found]) and time.monotonic() < options.until:
         before = len(found)
         command = [python, "-m", "tests.kernels.cases", program, options.keep, device, order, *left]
         if device != "reference" and order in ("run", "record"):
@@ -69,13 +67,11 @@ def run(
             each["case"] = each["case"] or next(name for name in left if name not in found)
             found[each["case"]] = each
             if options.verbose:
-                print(
-                    f"{device:12} {program}.{each['case']:32} {each['seconds']:7.1f} s  {each['error'] or 'agrees'}",
-                    flush=True,
-                )
+                words = each["error"] or f"agrees: {', '.join(each.get('agreed', ()))}"
+                print(f"{device:12} {program}.{each['case']:32} {each['seconds']:7.1f} s  {words}", flush=True)
         if len(found) == before:  # it ended within a case, or before the first
-            words = ["the process ended: ", *(log.read_text(errors="replace").strip().splitlines()[-1:])]
-            found[left[0]] = {"case": left[0], "error": "".join(words)[:400], "seconds": 0}
+            words = " ".join(log.read_text(errors="replace").strip().splitlines()[-1:])
+            found[left[0]] = {"case": left[0], "error": f"the process ended: {words}"[:400], "seconds": 0}
     return found
 
 
@@ -96,7 +92,7 @@ def _environment() -> dict[str, str]:
 
 
 def main() -> int:
-    """Print the table; returns 1 if a kernel has no right result."""
+    """Print the table; returns 1 if fewer kernels than needed agree on a device, or one makes something else."""
     parser = argparse.ArgumentParser(prog="python -m tests.kernels", description=__doc__)
     parser.add_argument("program", nargs="*", help="the programs; all by default")
     parser.add_argument("--case", action="append", help="only cases of this name")
@@ -105,15 +101,17 @@ def main() -> int:
         "--order",
         default="run",
         choices=["run", "triton", "plain"],
-        help="tritensor first; Triton first; or PyTorch, "
-        "tritensor, and each kernel that was launched in the first order again by itself (FlagGems wants a GPU for that)",
+        help="tritensor first; Triton first; or PyTorch first, and each kernel that was launched in the first order "
+        "again by itself, on tensors of tritensor (FlagGems wants a GPU for that)",
     )
     parser.add_argument("--python", default=sys.executable, help="has the libraries")
     parser.add_argument("--torch", default=sys.executable, help="has PyTorch")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--parts", type=int, default=1, help="processes of a program on a device")
     parser.add_argument("--limit", type=float, default=120, help="seconds of a case")
     parser.add_argument("--minutes", type=float, default=600, help="of the whole")
     parser.add_argument("--keep", metavar="FOLDER", help="where logs and references stay")
+    parser.add_argument("--need", type=int, default=0, help="how many kernels have to agree on each device")
     parser.add_argument("--verbose", action="store_true", help="a line for each case as it ends")
     options = parser.parse_args()
     options.until = time.monotonic() + 60 * options.minutes
@@ -132,13 +130,14 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
     devices = options.device or list(DEVICES)
     names = {each: cases_of(each, options) for each in programs}
     references = dict(zip(programs, pool.map(lambda each: _references(each, names[each], options), programs)))
-    jobs = [(program, device) for device in devices for program in programs]
-    found = dict(zip(jobs, pool.map(lambda job: _device(*job, names[job[0]], options), jobs), strict=True))
+    jobs = [(program, device, part) for device in devices for program in programs for part in range(options.parts)]
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for (program, device, _), each in zip(jobs, pool.map(lambda job: _device(*job, names[job[0]], options), jobs)):
+        found.setdefault((program, device), {}).update(each)
     print(f"{'case':44}" + "".join(f"{device:>13}" for device in devices))
     agreed: dict[str, set[str]] = {device: set() for device in devices}
     different: dict[str, set[str]] = {device: set() for device in devices}
     seen: set[str] = set()
-    short = 0
     for program in programs:
         for name in names[program]:
             row, reasons = [], {}
@@ -159,22 +158,22 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
             print(f"{program + '.' + name:44}" + "".join(f"{each:>13}" for each in row))
             for reason, where in reasons.items():
                 print(f"    {', '.join(where)}: {reason}")
-                short += 1
     for device in devices:
         agreed[device] -= different[device]
         print(f"{device}: {len(agreed[device])} kernels agree, of {len(seen)} that were launched anywhere")
     for kernel in sorted(seen - set.intersection(*agreed.values())):
         print(f"    {kernel}: only on {', '.join(each for each in devices if kernel in agreed[each]) or 'no device'}")
-    return int(short > 0)
+    return int(min(map(len, agreed.values())) < options.need or any(different.values()))
 
 
-def _device(program: str, device: str, names: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """The cases of a program on a device in the order that is asked for."""
+def _device(program: str, device: str, part: int, names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """A part of a program's cases on a device, in the order that is asked for."""
+    names = names[part :: options.parts]
     if options.order != "plain":
-        return run(options.python, program, device, options.order, names, options)
-    recorded = run(options.python, program, device, "record", names, options)
-    names = [name for name in names if not recorded[name]["error"]]
-    return run(options.torch, program, device, "plain", names, options)
+        return run(options.python, program, device, options.order, names, options, part)
+    recorded = run(options.python, program, device, "record", names, options, part)
+    names = [name for name in names if name in recorded and not recorded[name]["error"]]
+    return recorded | run(options.torch, program, device, "plain", names, options, part)
 
 
 def _references(program: str, names: list[str], options: argparse.Namespace) -> dict[str, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import zlib
 from collections.abc import Callable, Iterator
@@ -51,6 +52,31 @@ def against(reference: Callable[..., Any], gradients: str = "", tolerance: float
     return declare
 
 
+def called(
+    path: str, reference: Callable[..., Any], gradients: str = "", tolerance: float = 1e-3, more: tuple[Any, ...] = (),
+    options: dict[str, Any] | None = None, first: bool = False, **inputs: Any,
+) -> Case:  # fmt: skip
+    """A case of a library's function by its module and name: of the inputs in their order, and of what follows them.
+
+    Args:
+        path: "MODULE:NAME as CASE"; the name may be one in a class. more, options: arguments that follow the inputs.
+            first: of several results the first is compared. The rest is as of `against`.
+    """
+    path, _, label = path.partition(" as ")
+
+    def function(**given: Any) -> Any:
+        found = named(path)(*given.values(), *more, **(options or {}))
+        return found[0] if first else found
+
+    return Case(label, function, reference, inputs, tuple(gradients.split()), tolerance)
+
+
+def named(path: str) -> Any:
+    """What a module has under a name, "MODULE:NAME"."""
+    module, _, name = path.partition(":")
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))
+
+
 def same(
     path: str, *inputs: Any, reference: Callable[..., Any] | str | None = None, tolerance: float = 1e-3, **options: Any
 ) -> Case:
@@ -61,10 +87,10 @@ def same(
         reference: PyTorch's function, or its name where it is another. options: keywords for both.
     """
     path, _, label = path.partition(" as ")
-    module, _, name = path.partition(":")
+    name = path.partition(":")[2]
 
     def function(**given: Any) -> Any:
-        return getattr(importlib.import_module(module), name)(*given.values(), **options)
+        return named(path)(*given.values(), **options)
 
     def expected(**given: Any) -> Any:
         if callable(reference):

@@ -77,6 +77,10 @@ INTEGERS: list[tuple[str, tuple[Any, ...], Any, Callable[..., int]]] = [
     ("mul.wide.u16", (U16, U16), U32, lambda a, b: a * b),
     ("mad.lo.s32", (I32, I32, I32), I32, lambda a, b, c: a * b + c),
     ("mad.wide.u32", (U32, U32, U64), U64, lambda a, b, c: a * b + c),
+    ("min.relu.s32", (I32, I32), I32, lambda a, b: max(min(a, b), 0)),
+    ("max.relu.s32", (I32, I32), I32, lambda a, b: max(a, b, 0)),
+    ("add.sat.s32", (I32, I32), I32, lambda a, b: max(min(a + b, 2**31 - 1), -(2**31))),
+    ("sub.sat.s32", (I32, I32), I32, lambda a, b: max(min(a - b, 2**31 - 1), -(2**31))),
     ("div.s32", (I32, I32), I32, quotient),
     ("div.u64", (U64, U64), U64, quotient),
     ("rem.s32", (I32, I32), I32, lambda a, b: a - quotient(a, b) * b if b else a),
@@ -504,3 +508,11 @@ def test_atomics_of_vectors_and_of_packed_pairs(returns: bool) -> None:
     assert sums.tolist() == [0, 0, 48, -8]
     assert halves.tolist() == [0, 0, 64, 32]
     assert not returns or old.tolist() == [[1.5 * n, -0.25 * n] for n in range(32)]
+
+
+def test_relu_of_packed_integers() -> None:
+    a, b = np.array([[5, -3]] * 4, np.int16), np.array([[-7, 2]] * 4, np.int16)
+    found = compute("max.relu.s16x2 %out, %a0, %a1;", [a.view(U32)[:, 0], b.view(U32)[:, 0]], U32)
+    assert found.view(np.int16).reshape(4, 2).tolist() == [[5, 2]] * 4
+    found = compute("min.relu.s16x2 %out, %a0, %a1;", [a.view(U32)[:, 0], b.view(U32)[:, 0]], U32)
+    assert found.view(np.int16).reshape(4, 2).tolist() == [[0, 0]] * 4

@@ -48,8 +48,8 @@ WRONG = {
         OWN + "    ld.shared.b32 %r2, [%r5];\n" + STORE,
         "shared memory is read that nothing has written",
     ),
-    "a register that is never written": (
-        "    add.s32 %r2, %r9, 1;\n" + STORE,
+    "a register that is not written yet": (
+        "    add.s32 %r2, %r9, 1;\n    mov.u32 %r9, 0;\n" + STORE,
         "reads register %r9, which nothing has written,",
     ),
     "a barrier that half of the threads reach": (

@@ -18,7 +18,11 @@ if not HAS_TRITON:
 
 from .planted import PLANTED, Planted, line_of
 
-CASES = [(name, mode) for name, planted in PLANTED.items() for mode in planted.modes]
+CASES = [
+    pytest.param(name, mode, marks=[pytest.mark.thorough] if mode == "9.0" and "8.0" in planted.modes else [])
+    for name, planted in PLANTED.items()
+    for mode in planted.modes
+]
 
 
 def message_of(planted: Planted, mode: str) -> str:

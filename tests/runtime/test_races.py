@@ -192,7 +192,7 @@ def test_the_order_of_programs_can_be_chosen(mode: str) -> None:
 
 def test_without_it_nothing_is_noted() -> None:
     for options in MODES.values():
-        with torch.cuda.simulate(**options) as simulation:
+        with settings.simulate_races(False), torch.cuda.simulate(**options) as simulation:
             assert simulation.shadow is None
             assert (torch.empty(8, device="cuda") * 2).shape == (8,)
     code = "import tritensor as t\nwith t.cuda.simulate() as s: print(s.shadow is not None)"

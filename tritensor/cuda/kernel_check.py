@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import product, zip_longest
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +18,7 @@ from ..errors import ArgumentError, DeviceError, KernelError, KernelMemoryError,
 from ..functional.creation.creation import empty, tensor
 from ..tensors import Tensor
 from ..types import devices, dtypes
+from .profiling import profile
 from .user_kernel import Grid
 
 __all__ = ["KernelReport", "check_kernel"]
@@ -26,7 +28,6 @@ _ORDERS = "forward", "reverse", "shuffle"
 _CARDS = {(8, 0): "a100", (9, 0): "h100"}
 _WIDE = 72  # letters of an error that a table shows
 _FRONT = 65  # elements before and behind a view; not a multiple of 16 bytes, so that its address is not either
-_FAILURES = KernelError, KernelMemoryError, DeviceError, KernelMismatchError
 
 #: A function of a kernel's arguments, or what it would return.
 Reference = Callable[..., Any] | Tensor | Sequence[Any]
@@ -64,9 +65,8 @@ class KernelRun:
     @property
     def cells(self) -> tuple[str, ...]:
         """The run's line of a table."""
-        found = str(self.error or "").partition("\n")[0]
-        if self.error is None:
-            found = f"differs by {self.difference:.0e}" if self.difference else "equal"
+        found = f"differs by {self.difference:.0e}" if self.difference else "equal"
+        found = str(self.error).partition("\n")[0] if self.error else found
         counted = ""
         for launch in self.launches[-1:]:
             seconds, bound = launch.predicted[:2]
@@ -148,7 +148,7 @@ def check_kernel(
                 wanted = check.expected(reference, found)
             check.compare(run, found, wanted or {}, "the first run has" if reference is None else "the reference has")
             wanted = wanted or {name: each.values for name, each in found.items()}
-        except _FAILURES as error:
+        except (KernelError, KernelMemoryError, DeviceError, KernelMismatchError) as error:
             run.error = error
     for run in report.failed[:1]:
         kind: Any = type(run.error) if isinstance(run.error, TritensorError) else KernelError
@@ -239,19 +239,10 @@ class _Check:
             tensors = self.each(lambda name, value: _placed(value, run.layout, name in wide))
             shadow.strict = True
 
-            def launch() -> None:
-                with settings.grid_order(run.order):
-                    self.call(self.kernel[self.grid], tensors, **self.keywords)
-                    simulation.synchronize_all()
-
-            if counts and run.capability in _CARDS:
-                from .profiling import profile
-
-                with profile(card=_CARDS[run.capability]) as counted:
-                    launch()
-                run.launches = counted.launches
-            else:
-                launch()
+            profiled = profile(card=_CARDS[run.capability]) if counts and run.capability in _CARDS else nullcontext(run)
+            with profiled as counted, settings.grid_order(run.order), settings.simulate_late(False):
+                self.call(self.kernel[self.grid], tensors, **self.keywords)
+            run.launches = counted.launches
             lines = {name: shadow.lines(_view(value)) for name, value in tensors.items()}
             simulation.shadow = None  # what was not written can be read from here on
             return {name: _Found(_array(value), lines[name], shadow.places) for name, value in tensors.items()}
@@ -280,8 +271,9 @@ class _Check:
         """Raise the error of what was not written, or differs."""
         for name, each in found.items():
             if self.tensors[name].device.type == "meta" and not each.lines.all():
+                at = np.argwhere(each.lines == 0)[0].tolist()
                 raise KernelMismatchError(
-                    f"{self.name}: nothing wrote element {_first(each.lines == 0)} of {name}, of {each.lines.size}",
+                    f"{self.name}: nothing wrote element {at} of {name}, of {each.lines.size}",
                     each.line(int(each.lines.max()), "the others were written"),
                 )
         for name, other in wanted.items():
@@ -311,10 +303,6 @@ class _Check:
                 each.line(last, "it was written") or "nothing wrote it",
                 "" if last else each.line(int(each.lines.max()), "others were written"),
             )
-
-
-def _first(wrong: np.ndarray) -> list[int]:
-    return [int(place) for place in np.argwhere(wrong)[0]]
 
 
 def _array(value: object) -> np.ndarray:

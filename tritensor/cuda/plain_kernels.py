@@ -25,7 +25,7 @@ from ..runtime.launch import check_argument
 from ..tensors import Tensor
 from ..types import devices, dtypes
 from .triton_driver import TritonDriver, do_bench_of
-from .user_kernel import UserKernel, device_of, forget, plain, sizes_of, tensors_of
+from .user_kernel import Grid, UserKernel, device_of, forget, plain, sizes_of, tensors_of
 
 __all__ = ["launch", "open_runtime"]
 
@@ -39,7 +39,7 @@ def open_runtime() -> None:
         return
 
     @functools.wraps(theirs)
-    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+    def run(self: jit.JITFunction, *args: Any, grid: Grid, warmup: bool, **kwargs: Any) -> Any:
         return _run(theirs, self, args, kwargs, grid, warmup)
 
     jit.JITFunction.run = run
@@ -66,7 +66,7 @@ def _active(driver: Any) -> Iterator[None]:
         registry._active = before
 
 
-def launch(own: UserKernel, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> Any:
+def launch(own: UserKernel, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Grid) -> Any:
     """Launch a kernel of `cuda.jit`; returns the compiled kernel as Triton does.
 
     Raises:
@@ -86,7 +86,12 @@ def launch(own: UserKernel, args: tuple[Any, ...], kwargs: dict[str, Any], grid:
 
 
 def _run(
-    theirs: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
+    theirs: Callable[..., Any],
+    function: jit.JITFunction,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    grid: Grid,
+    warmup: bool,
 ) -> Any:
     names = function.arg_names
     given = {**dict(zip(names, args)), **kwargs}
@@ -118,7 +123,12 @@ def _run(
 
 
 def _compiled(
-    theirs: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
+    theirs: Callable[..., Any],
+    function: jit.JITFunction,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    grid: Grid,
+    warmup: bool,
 ) -> Any:
     name = function.__name__
     bound = _own(function).bound(args, _arguments(function, kwargs))  # raises our errors
@@ -135,7 +145,7 @@ def _compiled(
 
 
 def _interpreted(
-    theirs: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any
+    theirs: Callable[..., Any], function: jit.JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Grid
 ) -> Any:
     for hook in function.pre_run_hooks:
         hook(*args, **kwargs)
@@ -143,7 +153,7 @@ def _interpreted(
     return _Later(lambda: _compiled(theirs, function, args, kwargs, grid, True))
 
 
-def _own(function: Any) -> UserKernel:
+def _own(function: jit.JITFunction) -> UserKernel:
     found = function.__dict__.get("_tritensor")
     if found is None:
         found = function._tritensor = UserKernel(function)
@@ -151,7 +161,7 @@ def _own(function: Any) -> UserKernel:
     return kept
 
 
-def _arguments(function: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments(function: jit.JITFunction, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments without the options of the launch that are no parameters of the kernel."""
     return {key: value for key, value in kwargs.items() if key in function.arg_names or key not in _options()}
 
@@ -183,5 +193,5 @@ class _Later:
             raise AttributeError(name)
         return getattr(self._made, name)
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: Grid) -> Any:
         return self._made[grid]

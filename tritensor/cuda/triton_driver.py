@@ -19,16 +19,19 @@ from typing import Any
 
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
+from triton.compiler import ASTSource
 from triton.runtime.cache import get_cache_manager
 
 from .. import drivers
+from ..drivers import Stream
 from ..drivers.loading import Compiled
 from ..drivers.shadow import views_of
 from ..errors import KernelError
-from ..functional.creation.creation import empty, zeros
+from ..functional.creation.creation import empty
 from ..memory.array import DeviceArray
 from ..runtime.binary import usage
 from ..runtime.program import Program, float_bits, specialise
+from ..tensors import Tensor
 from ..types import devices, dtypes
 
 __all__ = ["TritonDriver", "do_bench_of"]
@@ -104,19 +107,13 @@ class TritonDriver(DriverBase):
     def get_benchmarker(self) -> Callable[..., Any]:
         from triton import testing
 
-        return getattr(testing.do_bench, "quietly", testing.do_bench)
+        return getattr(testing.do_bench, "tune", testing.do_bench)
 
     def get_empty_cache_for_benchmark(self) -> Any:
         return empty(1 << 26, dtype=dtypes.int32, device="cuda")  # 256 MB, more than any level-2 cache
 
-    def clear_cache(self, cache: Any) -> None:
+    def clear_cache(self, cache: Tensor) -> None:
         cache.zero_()
-
-    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
-        return args
-
-    def allocate_default_profile_scratch(self, size: int, alignment: int, stream: Any) -> Any:
-        return zeros(size, dtype=dtypes.int8, device="cuda")
 
 
 class _Utilities:
@@ -127,7 +124,7 @@ class _Utilities:
         used = usage(kernel)
         return kernel, name, used.registers, used.local // 4, 1024
 
-    def unload_module(self, module: Any) -> None:
+    def unload_module(self, module: object) -> None:
         """Programs stay loaded as long as their device."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
@@ -146,7 +143,7 @@ class _Utilities:
 class Launcher:
     """Launches a kernel that Triton compiled; called with grid, stream, function, hooks and the kernel's arguments."""
 
-    def __init__(self, src: Any, metadata: Any) -> None:
+    def __init__(self, src: ASTSource, metadata: Any) -> None:
         group = get_cache_manager(metadata.hash).get_group(f"{src.name[:150]}.json") or {}
         texts = {Path(path).suffix: Path(path) for path in group.values()}
         if ".ptx" not in texts or ".cubin" not in texts:
@@ -169,22 +166,12 @@ class Launcher:
             texts[".ptx"].read_text(),
             getattr(metadata, "num_ctas", 1),
             bool(getattr(metadata, "launch_cooperative_grid", False)),
+            True,
         )
         self._key = "triton", metadata.hash
 
-    def __call__(
-        self,
-        x: int,
-        y: int,
-        z: int,
-        stream: Any,
-        function: Any,
-        packed: Any,
-        facts: Any,
-        enter: Any,
-        leave: Any,
-        *args: Any,
-    ) -> None:
+    def __call__(self, x: int, y: int, z: int, *more: Any) -> None:
+        _, _, _, facts, enter, leave, *args = more  # a stream, a function and packed facts come first
         if not x * y * z:
             return
         driver = drivers.require()
@@ -216,7 +203,7 @@ def _flatten(
     types: Sequence[Any],
     args: Sequence[Any],
     maps: Iterator[Any],
-    stream: Any,
+    stream: Stream,
     values: list[Any],
 ) -> None:
     """The integers and floats of a launch; memory that another stream uses is noted."""
@@ -242,7 +229,7 @@ def _flatten(
             values.append(number - (1 << 64) if number >= 1 << 63 else number)
 
 
-def _address(value: Any, stream: Any) -> int:
+def _address(value: Any, stream: Stream) -> int:
     """The address of a tensor's first element, of None, or of what has a `data_ptr`."""
     data = getattr(value, "_data", None)
     found: list[int] = []
@@ -252,7 +239,7 @@ def _address(value: Any, stream: Any) -> int:
     return int(found[0])
 
 
-def _descriptor(value: Any, layout: dict[str, Any] | None, stream: Any) -> list[Any]:
+def _descriptor(value: Any, layout: dict[str, Any] | None, stream: Stream) -> list[Any]:
     """A host's `TensorDescriptor`: address, sizes and steps, or a tensor map where the kernel copies by TMA."""
     driver: Any = drivers.require()
     sizes, steps = [*map(int, value.shape)], [*map(int, value.strides)]
@@ -286,28 +273,34 @@ def _say_that_times_are_predicted() -> None:
 def do_bench_of(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """Triton's `do_bench`, which on a simulated device predicts times from counted work."""
 
-    def quietly(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
+    def tune(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
+        """For autotuners, which run the kernel once more when they have chosen: of a large grid some programs do."""
         driver = drivers.active()
-        return _predicted(fn, **options) if driver is not None and driver.predicts else theirs(fn, *args, **options)
+        return _predicted(fn, 16, **options) if driver is not None and driver.predicts else theirs(fn, *args, **options)
 
     @wraps(theirs)
     def do_bench(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
         driver = drivers.active()
         if driver is not None and driver.predicts:
             _say_that_times_are_predicted()
-        return quietly(fn, *args, **options)
+            return _predicted(fn, 0, **options)
+        return theirs(fn, *args, **options)
 
-    do_bench.quietly = quietly  # type: ignore[attr-defined]
+    do_bench.tune = tune  # type: ignore[attr-defined]
     return do_bench
 
 
 def _predicted(
-    fn: Callable[[], object], quantiles: Sequence[float] | None = None, return_mode: str = "mean", **options: Any
+    fn: Callable[[], object],
+    sample: int,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    **options: Any,
 ) -> Any:
     """Milliseconds of the kernels that a function launches, in the form that `do_bench` returns them."""
     if return_mode not in _MODES:
         raise ValueError(f"do_bench: return_mode is one of {', '.join(_MODES)}, got {return_mode!r}")
     from .profiling.recorder import count
 
-    time = 1e3 * sum(launch.predicted.seconds for launch in count(fn).launches)
+    time = 1e3 * sum(launch.predicted.seconds for launch in count(fn, sample).launches)
     return [time] * len(quantiles) if quantiles else [time] if return_mode == "all" else time

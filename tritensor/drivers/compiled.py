@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .compiling import CompilingDriver
-from .loading import Target
 from .shadow import views_of
 from .simulator import Simulator
 
@@ -32,11 +31,7 @@ class CompiledSimulator(CompilingDriver, Simulator):
         self._properties = replace(self._properties, **figures)
         return before
 
-    def target(self, index: int) -> Target:
-        major, minor = self.capability(index)
-        return "cuda", major * 10 + minor
-
-    load, refused = Simulator.load, Simulator.refused
+    target, load, refused = Simulator.target, Simulator.load, Simulator.refused
 
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
         if self.shadow is not None:

@@ -28,6 +28,8 @@ class Compiled(NamedTuple):
     #: blocks of a cluster, and whether all blocks of a grid have to run at once
     ctas: int = 1
     cooperative: bool = False
+    #: a user's, that Triton's own runtime launches
+    plain: bool = False
 
 
 class Loaded(NamedTuple):

@@ -156,7 +156,8 @@ def simulate(
             misaligned address. The default is the setting `TRITENSOR_SIMULATE_COMPILED`.
         races: find what depends on the order of a kernel's programs, and reads of memory that nothing has written:
             both are errors that name the line. Of compiled kernels also Hopper's fences and waits that are missing.
-            Launches take two to ten times as long. The default is the setting `TRITENSOR_SIMULATE_RACES`.
+            Launches take 2 to 5 times as long, 15 times where they are quickest. The default is the setting
+            `TRITENSOR_SIMULATE_RACES`.
 
     Raises:
         ArgumentError, ValueError: an invalid number of devices or memory size.
@@ -175,12 +176,15 @@ def simulate(
     ...     thread.join()
     2.0
     """
-    from .simulator import parse_memory
+    from .shadow import Shadow
+    from .sizes import parse_memory
 
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
     kind = _kind(settings.simulate_compiled.value if compiled is None else compiled)
-    simulation = kind(devices, parse_memory(memory), capability, name, races)
+    simulation = kind(devices, parse_memory(memory), capability, name)
+    if races is not None:
+        simulation.shadow = Shadow() if races else None
     try:
         with use(simulation):
             yield simulation

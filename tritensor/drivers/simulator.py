@@ -11,8 +11,8 @@ so that a missing wait gives a wrong result every time instead of once in a thou
 from __future__ import annotations
 
 import math
+import mmap
 import os
-import re
 import threading
 import time
 import weakref
@@ -25,29 +25,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import settings
-from ..errors import ArgumentError, DeviceError
+from ..errors import DeviceError
 from .allocator import PinnedBlock
+from .compiling import CompilingDriver
 from .current import use
 from .driver import Driver
 from .protocol import DeviceProperties, OutOfRoom
 from .shadow import Shadow, views_of
 
 if TYPE_CHECKING:
-    from .loading import Compiled, LaunchRequest, Loaded
+    from .loading import Compiled, LaunchRequest, Loaded, Target
     from .streams import Stream
 
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-}
 _T = TypeVar("_T")
 _ALIGNMENT = 256
 _POISON = 0xFF  # as bytes of any floating type: NaN
@@ -59,29 +48,6 @@ _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     # a forked process, which has none of the other threads, finds no work half done and the lock free
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-
-
-def parse_memory(memory: int | str) -> int:
-    """A number of bytes from 1000, "1GB" (1e9) or "1.5GiB" (1.5 * 2**30).
-
-    >>> parse_memory("1GB"), parse_memory("1.5 KiB")
-    (1000000000, 1536)
-
-    Raises:
-        ValueError: malformed, or less than one byte. ArgumentError: neither an integer nor a string.
-    """
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
-        if match is None or match[2].upper() not in _UNITS:
-            raise ValueError(f"simulate(): cannot read memory={memory!r}; write a number of bytes, '512MB' or '1GiB'")
-        nbytes = int(float(match[1]) * _UNITS[match[2].upper()])
-    elif isinstance(memory, int) and not isinstance(memory, bool):
-        nbytes = memory
-    else:
-        raise ArgumentError(f"simulate(): memory must be an int or a string, got {type(memory).__name__}")
-    if nbytes < 1:
-        raise ValueError(f"simulate(): memory must be at least one byte, got {memory!r}")
-    return nbytes
 
 
 class Queue:
@@ -158,19 +124,15 @@ class Simulator(Driver):
     kind = "simulated in host memory"
     lacks_nccl = lacks_gluon = "the devices are simulated"
     predicts = True
+    repeats_calls = False
     hidden = "the device is simulated: there is no memory of a card that another library could use"
     checks_by_default = True
 
     def __init__(
-        self,
-        count: int,
-        memory: int = 16 << 30,
-        capability: tuple[int, int] = (9, 0),
-        name: str | None = None,
-        races: bool | None = None,
+        self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None
     ) -> None:
         super().__init__(_lock)
-        self.shadow = Shadow() if (settings.simulate_races.value if races is None else races) else None
+        self.shadow = Shadow() if settings.simulate_races.value else None
         if name is None:
             name = "Simulated CUDA device"
         elif "simulated" not in name.lower():
@@ -217,6 +179,8 @@ class Simulator(Driver):
             if self._used[index] + nbytes > self._properties.total_memory:
                 raise OutOfRoom
             memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
+            if memory.ctypes.data < 1 << 32:  # of which a kernel would take the address for an int32; a card has none
+                memory = np.frombuffer(mmap.mmap(-1, nbytes + _ALIGNMENT), np.uint8)
             start = -memory.ctypes.data % _ALIGNMENT
             memory = memory[start : start + nbytes]
             address = memory.ctypes.data
@@ -404,6 +368,9 @@ class Simulator(Driver):
     # -- kernels
 
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
+        if self.recorder is not None:  # which counts compiled kernels
+            CompilingDriver.launch(self, stream, request)  # type: ignore[arg-type]
+            return
         index = stream.arena.heap.index
         # Buffers may be freed before a late kernel runs, though behind it in the stream's order, so it checks addresses
         # against the buffers of now. Any other kernel runs at once or, if captured, at each replay: it reads them then.
@@ -414,6 +381,12 @@ class Simulator(Driver):
             self.shadow.views = views_of(request)
             run = self.shadow.launching(math.prod(request.grid))(run)
         self.submit(stream, run)
+
+    def target(self, index: int) -> Target:
+        major, minor = self.capability(index)
+        return "cuda", major * 10 + minor
+
+    build = CompilingDriver.build
 
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
         from .execution import executed

@@ -12,7 +12,8 @@ import pytest
 from tritensor import cuda, drivers
 from tritensor import settings as options
 from tritensor.drivers import Stream, selection, simulate
-from tritensor.drivers.simulator import Simulator, parse_memory
+from tritensor.drivers.simulator import Simulator
+from tritensor.drivers.sizes import parse_memory
 from tritensor.errors import ArgumentError, DeviceError
 from tritensor.memory import buffer, copies
 from tritensor.types import devices

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from ..declared import against, half, integers, uniform, unit
+from ..declared import Case, against, called, half, integers, named, uniform, unit
 
 Tensor = Any
 
 
 def call(path: str, *args: Any, **options: Any) -> Any:
-    """A function of the library by its module and name."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(f"fla.{module}"), name)(*args, **options)
+    """A function of the library by its module and name, called."""
+    return named(f"fla.{path}")(*args, **options)
+
+
+def case(path: str, *rest: Any, **options: Any) -> Case:
+    return called(f"fla.{path}", *rest, **options)
 
 
 def recurrence(
-    q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None = None, beta: Tensor | None = None, scale: float | None = None,
+    q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None = None, beta: Tensor | None
+         = None, scale: float | None = None,
     u: Tensor | None = None, a: Tensor | None = None, b: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """What all of them compute, step by step, of (batch, time, head, channel): decayed states, delta rules."""
@@ -54,14 +57,12 @@ CHUNK = {"q": (1, 40, 2, 32), "k": unit(1, 40, 2, 32), "v": (1, 40, 2, 32)}
 HALVES = {"q": half(1, 40, 2, 32), "k": half(1, 40, 2, 32, scale=0.17), "v": half(1, 40, 2, 32)}
 
 
-@against(lambda q, k, v, g: recurrence(q, k, v, g), "q k v g", 1e-2, g=negative(1, 6, 2, 16), **STEPS)
-def gla_by_steps(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
-    return call("ops.gla:fused_recurrent_gla", q, k, v, g)[0]
-
-
-@against(lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v", 1e-2, g=negative(1, 6, 2), **STEPS)
-def simple_gla_by_steps(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
-    return call("ops.simple_gla:fused_recurrent_simple_gla", q, k, v, g)[0]
+CASES_1 = [
+    case("ops.gla:fused_recurrent_gla as gla_by_steps", lambda q, k, v, g: recurrence(q, k, v, g), "q k v g", 0.01,
+         first=True, **STEPS, g=negative(1, 6, 2, 16)),
+    case("ops.simple_gla:fused_recurrent_simple_gla as simple_gla_by_steps",
+         lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v", 0.01, first=True, **STEPS, g=negative(1, 6, 2)),
+]  # fmt: skip
 
 
 def retained(q: Tensor) -> Tensor:
@@ -69,22 +70,21 @@ def retained(q: Tensor) -> Tensor:
     return (1 - 2 ** (-5 - heads)).log()[:, None].expand(*q.shape[:3], 1)
 
 
-@against(lambda q, k, v: recurrence(q, k, v, retained(q)), "q k v", 1e-2, **STEPS)
-def retention_by_steps(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return call("ops.retention:fused_recurrent_retention", q, k, v)[0]
-
-
-@against(lambda q, k, v: recurrence(q, k, v), "q k v", 1e-2, **STEPS)
-def linear_attention_by_steps(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return call("ops.linear_attn:fused_recurrent_linear_attn", q, k, v, normalize=False)[0]
+CASES_2 = [
+    case("ops.retention:fused_recurrent_retention as retention_by_steps",
+         lambda q, k, v: recurrence(q, k, v, retained(q)), "q k v", 0.01, first=True, **STEPS),
+    case("ops.linear_attn:fused_recurrent_linear_attn as linear_attention_by_steps",
+         lambda q, k, v: recurrence(q, k, v), "q k v", 0.01, options={"normalize": False}, first=True, **STEPS),
+]  # fmt: skip
 
 
 DELTA = {**STEPS, "k": unit(1, 6, 2, 16), "beta": uniform(1, 6, 2)}
 
 
-@against(lambda q, k, v, beta: recurrence(q, k, v, None, beta), "q k v beta", 1e-2, **DELTA)
-def delta_rule_by_steps(q: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tensor:
-    return call("ops.delta_rule:fused_recurrent_delta_rule", q, k, v, beta)[0]
+CASES_3 = [
+    case("ops.delta_rule:fused_recurrent_delta_rule as delta_rule_by_steps",
+         lambda q, k, v, beta: recurrence(q, k, v, None, beta), "q k v beta", 0.01, first=True, **DELTA),
+]  # fmt: skip
 
 
 @against(lambda q, k, v, beta, g: recurrence(q, k, v, g[..., None], beta), "", 1e-2, **DELTA, g=negative(1, 6, 2))
@@ -105,21 +105,13 @@ def gated(x: Tensor, g: Tensor) -> Tensor:
     return torch.stack(found, 1)
 
 
-@against(gated, "x g", x=(2, 10, 16), g=negative(2, 10, 16))
-def hgrn_by_steps(x: Tensor, g: Tensor) -> Tensor:
-    return call("ops.hgrn:fused_recurrent_hgrn", x, g)[0]
-
-
-@against(gated, "x g", x=(2, 40, 16), g=negative(2, 40, 16))
-def hgrn_by_chunks(x: Tensor, g: Tensor) -> Tensor:
-    return call("ops.hgrn:chunk_hgrn", x, g)[0]
-
-
-@against(
-    lambda q, k, v, w, u: recurrence(q, k, v, w, u=u), "q k v w u", 1e-2, **STEPS, w=negative(1, 6, 2, 16), u=(2, 16)
-)
-def rwkv6_by_steps(q: Tensor, k: Tensor, v: Tensor, w: Tensor, u: Tensor) -> Tensor:
-    return call("ops.rwkv6:fused_recurrent_rwkv6", q, k, v, w, u)[0]
+CASES_4 = [
+    case("ops.hgrn:fused_recurrent_hgrn as hgrn_by_steps", gated, "x g", first=True, x=(2, 10, 16),
+         g=negative(2, 10, 16)),
+    case("ops.hgrn:chunk_hgrn as hgrn_by_chunks", gated, "x g", first=True, x=(2, 40, 16), g=negative(2, 40, 16)),
+    case("ops.rwkv6:fused_recurrent_rwkv6 as rwkv6_by_steps", lambda q, k, v, w, u: recurrence(q, k, v, w, u=u),
+         "q k v w u", 0.01, first=True, **STEPS, w=negative(1, 6, 2, 16), u=(2, 16)),
+]  # fmt: skip
 
 
 LOW_RANK = {**STEPS, "w": negative(1, 6, 2, 16), "a": unit(1, 6, 2, 16)}
@@ -142,29 +134,20 @@ def iplr_by_steps(q: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> Tens
     return call(path, q, k, v, a, -a * 0.5)[0]
 
 
-@against(lambda q, k, v, g: recurrence(q, k, v, g), "q k v g", 3e-2, **CHUNK, g=negative(1, 40, 2, 32))
-def gla_by_chunks(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
-    return call("ops.gla:chunk_gla", q, k, v, g)[0]
-
-
-@against(lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v g", 3e-2, **CHUNK, g=negative(1, 40, 2))
-def simple_gla_by_chunks(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
-    return call("ops.simple_gla:chunk_simple_gla", q, k, v, g)[0]
-
-
-@against(lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v g", 3e-2, **CHUNK, g=negative(1, 40, 2))
-def simple_gla_in_parallel(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
-    return call("ops.simple_gla:parallel_simple_gla", q, k, v, g)[0]
-
-
-@against(lambda q, k, v: recurrence(q, k, v, retained(q)), "", 3e-2, **CHUNK)
-def retention_by_chunks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return call("ops.retention:fused_chunk_retention", q, k, v)[0]
-
-
-@against(lambda q, k, v: recurrence(q, k, v), "", 3e-2, **CHUNK)
-def linear_attention_by_chunks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return call("ops.linear_attn:chunk_linear_attn", q, k, v, normalize=False)[0]
+CASES_5 = [
+    case("ops.gla:chunk_gla as gla_by_chunks", lambda q, k, v, g: recurrence(q, k, v, g), "q k v g", 0.03, first=True,
+         **CHUNK, g=negative(1, 40, 2, 32)),
+    case("ops.simple_gla:chunk_simple_gla as simple_gla_by_chunks",
+         lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v g", 0.03, first=True, **CHUNK,
+         g=negative(1, 40, 2)),
+    case("ops.simple_gla:parallel_simple_gla as simple_gla_in_parallel",
+         lambda q, k, v, g: recurrence(q, k, v, g[..., None]), "q k v g", 0.03, first=True, **CHUNK,
+         g=negative(1, 40, 2)),
+    case("ops.retention:fused_chunk_retention as retention_by_chunks", lambda q, k, v: recurrence(q, k, v, retained(q)),
+         "", 0.03, first=True, **CHUNK),
+    case("ops.linear_attn:chunk_linear_attn as linear_attention_by_chunks", lambda q, k, v: recurrence(q, k, v), "",
+         0.03, options={"normalize": False}, first=True, **CHUNK),
+]  # fmt: skip
 
 
 @against(lambda q, k, v, beta: recurrence(q, k, v, None, beta), "q k v beta", 5e-2, **HALVES, beta=uniform(1, 40, 2))
@@ -180,9 +163,10 @@ def gated_delta_rule_by_chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g:
     return call("ops.gated_delta_rule:chunk_gated_delta_rule", q, k, v, g, beta)[0]
 
 
-@against(lambda q, k, v, w, u: recurrence(q, k, v, w, u=u), "", 3e-2, **CHUNK, w=negative(1, 40, 2, 32), u=(2, 32))
-def rwkv6_by_chunks(q: Tensor, k: Tensor, v: Tensor, w: Tensor, u: Tensor) -> Tensor:
-    return call("ops.rwkv6:chunk_rwkv6", q, k, v, w, u)[0]
+CASES_6 = [
+    case("ops.rwkv6:chunk_rwkv6 as rwkv6_by_chunks", lambda q, k, v, w, u: recurrence(q, k, v, w, u=u), "", 0.03,
+         first=True, **CHUNK, w=negative(1, 40, 2, 32), u=(2, 32)),
+]  # fmt: skip
 
 
 @against(
@@ -215,14 +199,11 @@ def attended(q: Tensor, k: Tensor, v: Tensor, g: Tensor | None = None) -> Tensor
     return (scores.masked_fill(later, float("-inf")).softmax(-1) @ v).transpose(1, 2)
 
 
-@against(attended, "q k v", 3e-2, **CHUNK)
-def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return call("ops.attn.parallel:parallel_attn", q, k, v)
-
-
-@against(attended, "q k v g", 3e-2, **CHUNK, g=negative(1, 40, 2))
-def forgetting_attention(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
-    return call("ops.forgetting_attn.parallel:parallel_forgetting_attn", q, k, v, g)
+CASES_7 = [
+    case("ops.attn.parallel:parallel_attn as attention", attended, "q k v", 0.03, **CHUNK),
+    case("ops.forgetting_attn.parallel:parallel_forgetting_attn as forgetting_attention", attended, "q k v g", 0.03,
+         **CHUNK, g=negative(1, 40, 2)),
+]  # fmt: skip
 
 
 def second_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -232,29 +213,16 @@ def second_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (scores @ v / (scores.sum(-1, keepdim=True) + 1e-6)).transpose(1, 2)
 
 
-@against(second_order, "q k v", 3e-2, q=(1, 40, 2, 16), k=(1, 40, 2, 16), v=(1, 40, 2, 32))
-def based(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return call("ops.based:parallel_based", q, k, v)
-
-
-@against(lambda s: s.cumsum(1), s=(2, 40, 3))
-def cumulative_sum(s: Tensor) -> Tensor:
-    return call("ops.utils.cumsum:chunk_global_cumsum", s)
-
-
-@against(lambda s: s.cumsum(1), s=(2, 40, 3, 8))
-def cumulative_sum_of_vectors(s: Tensor) -> Tensor:
-    return call("ops.utils.cumsum:chunk_global_cumsum", s)
-
-
-@against(lambda s: s.view(2, 3, 16, 3).cumsum(2).view(2, 48, 3), s=(2, 48, 3))
-def local_sum(s: Tensor) -> Tensor:
-    return call("ops.utils.cumsum:chunk_local_cumsum", s, 16)
-
-
-@against(lambda s: s.view(2, 3, 16, 3, 8).cumsum(2).view(2, 48, 3, 8), s=(2, 48, 3, 8))
-def local_sum_of_vectors(s: Tensor) -> Tensor:
-    return call("ops.utils.cumsum:chunk_local_cumsum", s, 16)
+CASES_8 = [
+    case("ops.based:parallel_based as based", second_order, "q k v", 0.03, q=(1, 40, 2, 16), k=(1, 40, 2, 16),
+         v=(1, 40, 2, 32)),
+    case("ops.utils.cumsum:chunk_global_cumsum as cumulative_sum", lambda s: s.cumsum(1), s=(2, 40, 3)),
+    case("ops.utils.cumsum:chunk_global_cumsum as cumulative_sum_of_vectors", lambda s: s.cumsum(1), s=(2, 40, 3, 8)),
+    case("ops.utils.cumsum:chunk_local_cumsum as local_sum", lambda s: s.view(2, 3, 16, 3).cumsum(2).view(2, 48, 3),
+         more=(16,), s=(2, 48, 3)),
+    case("ops.utils.cumsum:chunk_local_cumsum as local_sum_of_vectors",
+         lambda s: s.view(2, 3, 16, 3, 8).cumsum(2).view(2, 48, 3, 8), more=(16,), s=(2, 48, 3, 8)),
+]  # fmt: skip
 
 
 @against(
@@ -267,24 +235,13 @@ def softmax(x: Tensor, dy: Tensor) -> Tensor:
     return y, call("ops.utils.softmax:softmax_bwd", y, dy)
 
 
-@against(lambda x: x.logsumexp(-1), x=(6, 40))
-def logsumexp(x: Tensor) -> Tensor:
-    return call("ops.utils.logsumexp:logsumexp_fwd", x)
-
-
-@against(lambda a, b: a @ b, "", 1e-2, a=(20, 24), b=(24, 18))
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    return call("ops.utils.matmul:matmul", a, b)
-
-
-@against(lambda x, a, b: x + a @ b, "", 1e-2, x=(20, 18), a=(20, 24), b=(24, 18))
-def addmm(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return call("ops.utils.matmul:addmm", x, a, b)
-
-
-@against(lambda x: x.view(1, 4, 8, 2, 16).mean(2), "x", x=(1, 32, 2, 16))
-def mean_pooling(x: Tensor) -> Tensor:
-    return call("ops.utils.pooling:mean_pooling", x, 8)
+CASES_9 = [
+    case("ops.utils.logsumexp:logsumexp_fwd as logsumexp", lambda x: x.logsumexp(-1), x=(6, 40)),
+    case("ops.utils.matmul:matmul as matmul", lambda a, b: a @ b, "", 0.01, a=(20, 24), b=(24, 18)),
+    case("ops.utils.matmul:addmm as addmm", lambda x, a, b: x + a @ b, "", 0.01, x=(20, 18), a=(20, 24), b=(24, 18)),
+    case("ops.utils.pooling:mean_pooling as mean_pooling", lambda x: x.view(1, 4, 8, 2, 16).mean(2), "x", more=(8,),
+         x=(1, 32, 2, 16)),
+]  # fmt: skip
 
 
 @against(
@@ -308,14 +265,12 @@ def _lower(x: Tensor) -> Tensor:
     return (0.3 * x[:, :, 0]).tril(-1)[:, :, None]
 
 
-@against(lambda x, w, b: F.layer_norm(x, (32,), w, b, 1e-5), "x w b", x=(2, 5, 32), w=(32,), b=(32,))
-def layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    return call("modules.norm.layernorm:layer_norm", x, w, b)
-
-
-@against(lambda x, w: F.rms_norm(x, (32,), w, 1e-5), "x w", x=(2, 5, 32), w=(32,))
-def rms_norm(x: Tensor, w: Tensor) -> Tensor:
-    return call("modules.norm.layernorm:rms_norm", x, w, None)
+CASES_10 = [
+    case("modules.norm.layernorm:layer_norm as layer_norm", lambda x, w, b: F.layer_norm(x, (32,), w, b, 1e-05),
+         "x w b", x=(2, 5, 32), w=(32,), b=(32,)),
+    case("modules.norm.layernorm:rms_norm as rms_norm", lambda x, w: F.rms_norm(x, (32,), w, 1e-05), "x w",
+         more=(None,), x=(2, 5, 32), w=(32,)),
+]  # fmt: skip
 
 
 @against(lambda x, r, w: (F.rms_norm(x + r, (32,), w, 1e-5), x + r), "x r w", x=(2, 5, 32), r=(2, 5, 32), w=(32,))
@@ -323,9 +278,11 @@ def rms_norm_of_sum(x: Tensor, r: Tensor, w: Tensor) -> Tensor:
     return call("modules.norm.layernorm:rms_norm", x, w, None, r, prenorm=True)
 
 
-@against(lambda x, g, w: F.rms_norm(x, (32,), w, 1e-6) * F.silu(g), "x g w", x=(2, 5, 32), g=(2, 5, 32), w=(32,))
-def rms_norm_gated(x: Tensor, g: Tensor, w: Tensor) -> Tensor:
-    return call("modules.norm.fused_norm_gate:rms_norm_gated", x, g, w, None)
+CASES_11 = [
+    case("modules.norm.fused_norm_gate:rms_norm_gated as rms_norm_gated",
+         lambda x, g, w: F.rms_norm(x, (32,), w, 1e-06) * F.silu(g), "x g w", more=(None,), x=(2, 5, 32), g=(2, 5, 32),
+         w=(32,)),
+]  # fmt: skip
 
 
 @against(lambda x, w, z: F.rms_norm(x, (32,), w, 1e-6) * F.silu(z), "x w z", x=(2, 5, 32), w=(32,), z=(2, 5, 32))
@@ -333,41 +290,18 @@ def norm_before_gate(x: Tensor, w: Tensor, z: Tensor) -> Tensor:
     return call("modules.norm.layernorm_gated:rmsnorm_fn", x, w, None, z)
 
 
-@against(lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6), "x", x=(2, 5, 3, 32))
-def l2_norm(x: Tensor) -> Tensor:
-    return call("modules.norm.l2norm:l2norm", x)
-
-
-@against(lambda x: F.silu(x), "x", x=(2, 5, 20))
-def swish(x: Tensor) -> Tensor:
-    return call("modules.activations.ops:swish", x)
-
-
-@against(lambda x: torch.sigmoid(x), "x", x=(2, 5, 20))
-def sigmoid(x: Tensor) -> Tensor:
-    return call("modules.activations.ops:sigmoid", x)
-
-
-@against(lambda x: F.logsigmoid(x) / 16.0, "x", x=(2, 5, 20))
-def log_sigmoid(x: Tensor) -> Tensor:
-    return call("modules.activations.ops:logsigmoid", x, 16.0)
-
-
-@against(lambda x, y: F.silu(x) * y, "x y", x=(2, 5, 20), y=(2, 5, 20))
-def swiglu(x: Tensor, y: Tensor) -> Tensor:
-    return call("modules.activations.ops:swiglu", x, y)
-
-
-@against(
-    lambda x, y, w, b: F.linear(F.silu(x) * y, w, b), "x y w b", 1e-2, x=(2, 5, 20), y=(2, 5, 20), w=(12, 20), b=(12,)
-)
-def swiglu_linear(x: Tensor, y: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    return call("modules.activations.ops:swiglu_linear", x, y, w, b)
-
-
-@against(lambda x: F.elu(x) + 1, "x", x=(2, 5, 20))
-def elu_plus_one(x: Tensor) -> Tensor:
-    return call("modules.activations.ops:elu_p1", x)
+CASES_12 = [
+    case("modules.norm.l2norm:l2norm as l2_norm", lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-06),
+         "x", x=(2, 5, 3, 32)),
+    case("modules.activations.ops:swish as swish", lambda x: F.silu(x), "x", x=(2, 5, 20)),
+    case("modules.activations.ops:sigmoid as sigmoid", lambda x: torch.sigmoid(x), "x", x=(2, 5, 20)),
+    case("modules.activations.ops:logsigmoid as log_sigmoid", lambda x: F.logsigmoid(x) / 16.0, "x", more=(16.0,),
+         x=(2, 5, 20)),
+    case("modules.activations.ops:swiglu as swiglu", lambda x, y: F.silu(x) * y, "x y", x=(2, 5, 20), y=(2, 5, 20)),
+    case("modules.activations.ops:swiglu_linear as swiglu_linear", lambda x, y, w, b: F.linear(F.silu(x) * y, w, b),
+         "x y w b", 0.01, x=(2, 5, 20), y=(2, 5, 20), w=(12, 20), b=(12,)),
+    case("modules.activations.ops:elu_p1 as elu_plus_one", lambda x: F.elu(x) + 1, "x", x=(2, 5, 20)),
+]  # fmt: skip
 
 
 def turned(x: Tensor, a: Tensor) -> Tensor:
@@ -381,54 +315,25 @@ def rotary(x: Tensor, a: Tensor) -> Tensor:
     return call("modules.rotary.ops:rotary_embedding", x, a.cos(), a.sin())
 
 
-@against(lambda x: F.pad(x, (0, 0, 1, 0))[:, :-1] - x, "x", x=(2, 6, 20))
-def token_shift(x: Tensor) -> Tensor:
-    return call("modules.token_shift:token_shift", x)
-
-
-@against(
-    lambda x, w, b: F.silu(F.conv1d(F.pad(x.transpose(1, 2), (3, 0)), w[:, None], b, groups=16)).transpose(1, 2),
-    "x w b",
-    1e-2,
-    x=(2, 10, 16),
-    w=(16, 4),
-    b=(16,),
-)
-def causal_convolution(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    return call("modules.causal_conv1d.ops:causal_conv1d", x, w, b, activation="silu")[0]
-
-
-@against(lambda x, t: F.cross_entropy(x, t, reduction="none"), "x", x=(6, 30), t=integers(30, 6))
-def cross_entropy(x: Tensor, t: Tensor) -> Tensor:
-    return call("modules.fused_cross_entropy.ops:cross_entropy_loss", x, t)[0]
-
-
-@against(lambda x, t, w: F.cross_entropy(x @ w.T, t), "x w", 1e-2, x=(8, 16), t=integers(30, 8), w=(30, 16))
-def linear_cross_entropy(x: Tensor, t: Tensor, w: Tensor) -> Tensor:
-    return call("modules.fused_linear_cross_entropy.ops:fused_linear_cross_entropy_loss", x, t, w)
-
-
-@against(
-    lambda x, y, w, v: F.kl_div(F.log_softmax(x @ w.T, -1), F.softmax(y @ v.T, -1), reduction="batchmean"),
-    "x w", 1e-2, x=(8, 16), y=(8, 16), w=(30, 16), v=(30, 16),
-)  # fmt: skip
-def kl_divergence(x: Tensor, y: Tensor, w: Tensor, v: Tensor) -> Tensor:
-    return call("modules.fused_kl_div.ops:fused_kl_div_loss", x, y, w, v)
-
-
-@against(lambda x: torch.sigmoid(x), "x", x=(2, 5, 4))
-def beta_of_sigmoid(x: Tensor) -> Tensor:
-    return call("ops.common.gate:fused_beta_sigmoid", x)
-
-
-@against(lambda g, a, b: -a.exp() * F.softplus(g + b), "g a b", g=(2, 5, 4), a=(4,), b=(4,))
-def gate_of_delta_rule(g: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return call("ops.gated_delta_rule.gate:fused_gdn_gate", g, a, b)
-
-
-@against(lambda k, a, ka: k * (1 + (a - 1) * ka), "k a ka", k=(2, 6, 32), a=(2, 6, 32), ka=(32,))
-def key_update(k: Tensor, a: Tensor, ka: Tensor) -> Tensor:
-    return call("ops.rwkv7.fused_k_update:fused_k_rwkv7", k, a, ka)
+CASES_13 = [
+    case("modules.token_shift:token_shift as token_shift", lambda x: F.pad(x, (0, 0, 1, 0))[:, :-1] - x, "x",
+         x=(2, 6, 20)),
+    case("modules.causal_conv1d.ops:causal_conv1d as causal_convolution",
+         lambda x, w, b: F.silu(F.conv1d(F.pad(x.transpose(1, 2), (3, 0)), w[:, None], b, groups=16)).transpose(1, 2),
+         "x w b", 0.01, options={"activation": "silu"}, first=True, x=(2, 10, 16), w=(16, 4), b=(16,)),
+    case("modules.fused_cross_entropy.ops:cross_entropy_loss as cross_entropy",
+         lambda x, t: F.cross_entropy(x, t, reduction="none"), "x", first=True, x=(6, 30), t=integers(30, 6)),
+    case("modules.fused_linear_cross_entropy.ops:fused_linear_cross_entropy_loss as linear_cross_entropy",
+         lambda x, t, w: F.cross_entropy(x @ w.T, t), "x w", 0.01, x=(8, 16), t=integers(30, 8), w=(30, 16)),
+    case("modules.fused_kl_div.ops:fused_kl_div_loss as kl_divergence",
+         lambda x, y, w, v: F.kl_div(F.log_softmax(x @ w.T, -1), F.softmax(y @ v.T, -1), reduction="batchmean"), "x w",
+         0.01, x=(8, 16), y=(8, 16), w=(30, 16), v=(30, 16)),
+    case("ops.common.gate:fused_beta_sigmoid as beta_of_sigmoid", lambda x: torch.sigmoid(x), "x", x=(2, 5, 4)),
+    case("ops.gated_delta_rule.gate:fused_gdn_gate as gate_of_delta_rule", lambda g, a, b: -a.exp() * F.softplus(g + b),
+         "g a b", g=(2, 5, 4), a=(4,), b=(4,)),
+    case("ops.rwkv7.fused_k_update:fused_k_rwkv7 as key_update", lambda k, a, ka: k * (1 + (a - 1) * ka), "k a ka",
+         k=(2, 6, 32), a=(2, 6, 32), ka=(32,)),
+]  # fmt: skip
 
 
 @against(

@@ -28,12 +28,15 @@ def in_place(path: str, *inputs: Any, **options: Any) -> Case:
 POINTWISE = [
     *[same(name, PAIR) for name in ("abs", "angle", "arcsinh", "atan", "ceil", "cos", "cosh", "erf", "exp", "exp2")],
     *[same(name, PAIR) for name in ("expm1", "neg", "reciprocal", "relu", "round", "sigmoid", "signbit", "sin")],
-    *[same(name, PAIR) for name in ("square", "tan", "tanh", "silu", "relu6", "selu", "hardsigmoid", "softshrink", "celu")],
+    *[same(name, PAIR)
+         for name in ("square", "tan", "tanh", "silu", "relu6", "selu", "hardsigmoid", "softshrink", "celu")],
     *[same(name, PAIR) for name in ("isfinite", "isinf", "isnan", "isneginf", "elu", "softplus", "nan_to_num")],
     same("log_sigmoid", PAIR, reference=F.logsigmoid),
     *[same(name, uniform(3, 20, low=0.1)) for name in ("acos", "log", "log10", "logit", "rsqrt", "sqrt")],
-    *[same(name, PAIR, PAIR) for name in ("add", "sub", "mul", "maximum", "minimum", "atan2", "hypot", "fmin", "copysign")],
-    *[same(name, PAIR, PAIR) for name in ("eq", "ne", "ge", "gt", "le", "lt", "logaddexp", "true_divide", "floor_divide")],
+    *[same(name, PAIR, PAIR)
+         for name in ("add", "sub", "mul", "maximum", "minimum", "atan2", "hypot", "fmin", "copysign")],
+    *[same(name, PAIR, PAIR)
+         for name in ("eq", "ne", "ge", "gt", "le", "lt", "logaddexp", "true_divide", "floor_divide")],
     *[same(name, PAIR, PAIR) for name in ("logical_and", "logical_or", "logical_xor", "remainder", "isclose")],
     same("div_mode", PAIR, PAIR, reference="div", rounding_mode="trunc"),
     same("bitwise_and_tensor", integers(99, 3, 5), integers(99, 3, 5), reference="bitwise_and"),
@@ -91,7 +94,8 @@ REDUCED = [
     same("softmax", (5, 20), 1),
     same("softmax as softmax_columns", (5, 20), 0),
     same("log_softmax", (5, 20), 1),
-    same("scaled_softmax_forward", half(1, 2, 16, 16), 0.5, tolerance=5e-3, reference=lambda x, by: (x * by).softmax(-1)),
+    same("scaled_softmax_forward", half(1, 2, 16, 16), 0.5, tolerance=5e-3,
+         reference=lambda x, by: (x * by).softmax(-1)),
     same("topk", (3, 20), 4, reference=lambda x, k: tuple(x.topk(k))),
     same("sort", (3, 16), reference=lambda x: tuple(x.sort())),
     same("mse_loss", PAIR, PAIR, 1, reference=lambda x, y, how: F.mse_loss(x, y)),
@@ -114,9 +118,11 @@ def _normalised(x: Tensor, shape: list[int], w: Tensor, b: Tensor) -> tuple[Tens
 
 NORMS = [
     same("layer_norm", (4, 24), [24], (24,), (24,), reference=_normalised),
-    same("group_norm", (2, 8, 10), (8,), (8,), 2, 8, 10, 2, reference=lambda *given: torch.native_group_norm(*given, 1e-5)),
+    same("group_norm", (2, 8, 10), (8,), (8,), 2, 8, 10, 2,
+         reference=lambda *given: torch.native_group_norm(*given, 1e-5)),
     same("rms_norm", (4, 24), [24], (24,), reference=lambda x, shape, w: F.rms_norm(x, shape, w, 1e-5)),
-    same("batch_norm", (4, 3, 5), (3,), (3,), (3,), uniform(3), True, reference=lambda *given: torch.native_batch_norm(*given, 0.1, 1e-5)),
+    same("batch_norm", (4, 3, 5), (3,), (3,), (3,), uniform(3), True,
+         reference=lambda *given: torch.native_batch_norm(*given, 0.1, 1e-5)),
     same("weight_norm_interface", (4, 6), (4, 1), 0, reference=lambda *given: torch._weight_norm_interface(*given)),
 ]  # fmt: skip
 
@@ -132,10 +138,12 @@ PRODUCTS = [
     same("conv1d", (2, 3, 12), (4, 3, 3), tolerance=1e-2),
     same("conv2d", (2, 3, 8, 8), (4, 3, 3, 3), tolerance=1e-2),
     same("conv3d", (1, 2, 4, 4, 4), (3, 2, 2, 2, 2), tolerance=1e-2),
-    same("_conv_depthwise2d", (1, 4, 6, 6), (4, 1, 3, 3), [3, 3], None, [1, 1], [0, 0], [1, 1], tolerance=1e-2, reference=lambda x, w, *_: F.conv2d(x, w, groups=4)),
+    same("_conv_depthwise2d", (1, 4, 6, 6), (4, 1, 3, 3), [3, 3], None, [1, 1], [0, 0], [1, 1],
+         tolerance=1e-2, reference=lambda x, w, *_: F.conv2d(x, w, groups=4)),
     same("scaled_dot_product_attention", half(1, 2, 32, 64), half(1, 2, 32, 64), half(1, 2, 32, 64), tolerance=2e-2),
     same("avg_pool2d", (1, 2, 6, 6), 2),
-    same("max_pool2d_with_indices", (1, 2, 6, 6), [2, 2], reference=lambda x, k: F.max_pool2d(x, k, return_indices=True)),
+    same("max_pool2d_with_indices", (1, 2, 6, 6), [2, 2],
+         reference=lambda x, k: F.max_pool2d(x, k, return_indices=True)),
 ]  # fmt: skip
 
 MOVED = [
@@ -177,13 +185,19 @@ MOVED = [
     same("nonzero", integers(2, 5, 8)),
     same("one_hot", integers(6, 9), 6),
     same("upsample_nearest2d", (1, 2, 4, 4), [8, 8], reference=lambda x, size: F.interpolate(x, size)),
-    same("upsample_bicubic2d", (1, 2, 4, 4), [8, 8], False, reference=lambda x, size, _: F.interpolate(x, size, mode="bicubic")),
-    same("upsample_linear1d", (1, 2, 8), [16], False, reference=lambda x, size, _: F.interpolate(x, size, mode="linear")),
-    same("unfold_backward", (3, 4, 4), [3, 10], 1, 4, 2, reference=lambda g, s, d, k, t: torch.ops.aten.unfold_backward(g, s, d, k, t)),
+    same("upsample_bicubic2d", (1, 2, 4, 4), [8, 8], False,
+         reference=lambda x, size, _: F.interpolate(x, size, mode="bicubic")),
+    same("upsample_linear1d", (1, 2, 8), [16], False,
+         reference=lambda x, size, _: F.interpolate(x, size, mode="linear")),
+    same("unfold_backward", (3, 4, 4), [3, 10], 1, 4, 2,
+         reference=lambda g, s, d, k, t: torch.ops.aten.unfold_backward(g, s, d, k, t)),
     same("glu_backward", (3, 5), (3, 10), -1, reference=lambda *given: torch.ops.aten.glu_backward(*given)),
     same("sigmoid_backward", PAIR, uniform(3, 20), reference=lambda *given: torch.ops.aten.sigmoid_backward(*given)),
     same("tanh_backward", PAIR, uniform(3, 20), reference=lambda *given: torch.ops.aten.tanh_backward(*given)),
-    same("softmax_backward", (5, 20), uniform(5, 20), 1, None, reference=lambda g, y, d, _: y * (g - (g * y).sum(d, True))),
-    same("elu_backward", PAIR, 1.0, 1.0, 1.0, False, PAIR, reference=lambda *given: torch.ops.aten.elu_backward(*given)),
-    same("nan_to_num as nan_to_num_of_infinity", fixed([1.0, float("inf"), float("nan"), -float("inf")]), 0.5, 2.0, -2.0),
+    same("softmax_backward", (5, 20), uniform(5, 20), 1, None,
+         reference=lambda g, y, d, _: y * (g - (g * y).sum(d, True))),
+    same("elu_backward", PAIR, 1.0, 1.0, 1.0, False, PAIR,
+         reference=lambda *given: torch.ops.aten.elu_backward(*given)),
+    same("nan_to_num as nan_to_num_of_infinity",
+         fixed([1.0, float("inf"), float("nan"), -float("inf")]), 0.5, 2.0, -2.0),
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..declared import against, fixed, integers, logarithms, uniform
+from ..declared import Case, against, called, fixed, integers, logarithms, named, uniform
 
 Tensor = Any
 
@@ -18,14 +18,17 @@ def rms(x: Tensor, eps: float = 1e-6) -> Tensor:
 
 def apply(path: str, name: str, *args: Any) -> Any:
     """Liger's autograd function of a name, applied."""
-    import importlib
-
-    return getattr(importlib.import_module(f"liger_kernel.ops.{path}"), name).apply(*args)
+    return named(f"liger_kernel.ops.{path}:{name}.apply")(*args)
 
 
-@against(lambda x, w: rms(x) * w, "x w", x=(3, 5, 20), w=(20,))
-def rms_norm(x: Tensor, w: Tensor) -> Tensor:
-    return apply("rms_norm", "LigerRMSNormFunction", x, w, 1e-6, 0.0, "llama", False, True)
+def case(path: str, *rest: Any, **options: Any) -> Case:
+    return called(f"liger_kernel.ops.{path}", *rest, **options)
+
+
+CASES_1 = [
+    case("rms_norm:LigerRMSNormFunction.apply as rms_norm", lambda x, w: rms(x) * w, "x w",
+         more=(1e-06, 0.0, "llama", False, True,), x=(3, 5, 20), w=(20,)),
+]  # fmt: skip
 
 
 @against(lambda x, w: rms(x) * w, "x w", x=(40, 24), w=(24,))
@@ -57,25 +60,22 @@ class _Blocks(torch.autograd.Function):
         x, w, r = ctx.saved_tensors
         dx, dw = torch.empty_like(x), torch.empty(2, len(w), device=x.device)
         ops._block_rms_norm_backward_kernel[(2,)](
-            dy, dy.stride(0), dx, dx.stride(0), x, x.stride(0), tl.float32, w, w.stride(0), r, r.stride(0), dw, dw.stride(0),
+            dy, dy.stride(0), dx, dx.stride(0), x, x.stride(0), tl.float32,
+                 w, w.stride(0), r, r.stride(0), dw, dw.stride(0),
             *x.shape, 0.0, casting_mode=-1, elementwise_affine=True, COMPUTE_DW=True, BLOCK_SIZE=32, BLOCK_ROW=16,
         )  # fmt: skip
         return dx, dw.sum(0)
 
 
-@against(lambda x, w, b: F.layer_norm(x, (24,), w, b, 1e-5), "x w b", x=(3, 4, 24), w=(24,), b=(24,))
-def layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    return apply("layer_norm", "LigerLayerNormFunction", x, w, b, 1e-5)
-
-
-@against(lambda x, w, b: F.group_norm(x, 2, w, b, 1e-5), "x w b", x=(2, 6, 10), w=(6,), b=(6,))
-def group_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    return apply("group_norm", "LigerGroupNormFunction", x, w, b, 6, 2, 1e-5)
-
-
-@against(lambda x, r, w: (rms(x + r) * w, x + r), "x r w", x=(3, 4, 24), r=(3, 4, 24), w=(24,))
-def fused_add_rms_norm(x: Tensor, r: Tensor, w: Tensor) -> Tensor:
-    return apply("fused_add_rms_norm", "LigerFusedAddRMSNormFunction", x, r, w, 1e-6, 0.0, "llama", False)
+CASES_2 = [
+    case("layer_norm:LigerLayerNormFunction.apply as layer_norm", lambda x, w, b: F.layer_norm(x, (24,), w, b, 1e-05),
+         "x w b", more=(1e-05,), x=(3, 4, 24), w=(24,), b=(24,)),
+    case("group_norm:LigerGroupNormFunction.apply as group_norm", lambda x, w, b: F.group_norm(x, 2, w, b, 1e-05),
+         "x w b", more=(6, 2, 1e-05,), x=(2, 6, 10), w=(6,), b=(6,)),
+    case("fused_add_rms_norm:LigerFusedAddRMSNormFunction.apply as fused_add_rms_norm",
+         lambda x, r, w: (rms(x + r) * w, x + r), "x r w", more=(1e-06, 0.0, "llama", False,), x=(3, 4, 24),
+         r=(3, 4, 24), w=(24,)),
+]  # fmt: skip
 
 
 @against(
@@ -91,29 +91,17 @@ def poly(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return w[0] * rms(x**3) + w[1] * rms(x**2) + w[2] * rms(x) + b
 
 
-@against(poly, "x w b", x=(5, 24), w=(3,), b=())
-def poly_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    return apply("poly_norm", "LigerPolyNormFunction", x, w, b, 1e-6, False)
-
-
-@against(lambda x, a, g, b: torch.tanh(a * x) * g + b, "x a g b", x=(3, 4, 24), a=(1,), g=(24,), b=(24,))
-def dynamic_tanh(x: Tensor, a: Tensor, g: Tensor, b: Tensor) -> Tensor:
-    return apply("dyt", "LigerDyTFunction", x, a, g, b)
-
-
-@against(lambda a, b: F.gelu(a, approximate="tanh") * b, "a b", a=(3, 4, 20), b=(3, 4, 20))
-def geglu(a: Tensor, b: Tensor) -> Tensor:
-    return apply("geglu", "LigerGELUMulFunction", a, b)
-
-
-@against(lambda a, b: F.silu(a) * b, "a b", a=(3, 4, 20), b=(3, 4, 20))
-def swiglu(a: Tensor, b: Tensor) -> Tensor:
-    return apply("swiglu", "LigerSiLUMulFunction", a, b)
-
-
-@against(lambda y: F.silu(y[..., :20]) * y[..., 20:], "y", y=(12, 40))
-def swiglu_of_both(y: Tensor) -> Tensor:
-    return apply("swiglu", "LigerFusedGateUpSiLUMulFunction", y)
+CASES_3 = [
+    case("poly_norm:LigerPolyNormFunction.apply as poly_norm", poly, "x w b", more=(1e-06, False,), x=(5, 24), w=(3,),
+         b=()),
+    case("dyt:LigerDyTFunction.apply as dynamic_tanh", lambda x, a, g, b: torch.tanh(a * x) * g + b, "x a g b",
+         x=(3, 4, 24), a=(1,), g=(24,), b=(24,)),
+    case("geglu:LigerGELUMulFunction.apply as geglu", lambda a, b: F.gelu(a, approximate="tanh") * b, "a b",
+         a=(3, 4, 20), b=(3, 4, 20)),
+    case("swiglu:LigerSiLUMulFunction.apply as swiglu", lambda a, b: F.silu(a) * b, "a b", a=(3, 4, 20), b=(3, 4, 20)),
+    case("swiglu:LigerFusedGateUpSiLUMulFunction.apply as swiglu_of_both", lambda y: F.silu(y[..., :20]) * y[..., 20:],
+         "y", y=(12, 40)),
+]  # fmt: skip
 
 
 @against(
@@ -130,14 +118,11 @@ def swiglu_in_tiles(a: Tensor, b: Tensor) -> Tensor:
     return c, da, db
 
 
-@against(lambda x: F.relu(x).square(), "x", x=(3, 4, 20))
-def relu_squared(x: Tensor) -> Tensor:
-    return apply("relu_squared", "LigerReLUSquaredFunction", x)
-
-
-@against(lambda x: F.softmax(x, -1), "x", x=(3, 4, 20))
-def softmax(x: Tensor) -> Tensor:
-    return apply("softmax", "LigerSoftmaxFunction", x)
+CASES_4 = [
+    case("relu_squared:LigerReLUSquaredFunction.apply as relu_squared", lambda x: F.relu(x).square(), "x",
+         x=(3, 4, 20)),
+    case("softmax:LigerSoftmaxFunction.apply as softmax", lambda x: F.softmax(x, -1), "x", x=(3, 4, 20)),
+]  # fmt: skip
 
 
 @against(lambda x, dy: (F.softmax(x, -1), _softmax_gradient(x, dy)), x=(3, 40), dy=(3, 40))
@@ -165,9 +150,9 @@ def sparse_maximum(x: Tensor) -> Tensor:
     return F.relu(x - (sums.gather(-1, count - 1) - 1) / count)
 
 
-@against(sparse_maximum, "x", x=(5, 20))
-def sparsemax(x: Tensor) -> Tensor:
-    return apply("sparsemax", "LigerSparsemaxFunction", x, -1)
+CASES_5 = [
+    case("sparsemax:LigerSparsemaxFunction.apply as sparsemax", sparse_maximum, "x", more=(-1,), x=(5, 20)),
+]  # fmt: skip
 
 
 @against(lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), "x", x=(6, 30), t=integers(30, 6))
@@ -176,19 +161,14 @@ def cross_entropy(x: Tensor, t: Tensor) -> Tensor:
     return found[0]
 
 
-@against(
-    lambda x, t, w: F.cross_entropy(5 * torch.tanh(x / 5), t, w, reduction="sum"),
-    x=(6, 30), t=integers(30, 6), w=uniform(30, low=0.5),
-)  # fmt: skip
-def cross_entropy_weighted(x: Tensor, t: Tensor, w: Tensor) -> Tensor:
-    return apply("cross_entropy", "LigerCrossEntropyFunction", x, t, w, -100, 0.0, 0.0, "sum", 5.0)[0]
-
-
-@against(
-    lambda x, w, t, b: F.cross_entropy(x @ w.T + b, t), "x w b", 3e-3, x=(6, 8), w=(30, 8), t=integers(30, 6), b=(30,)
-)
-def linear_cross_entropy(x: Tensor, w: Tensor, t: Tensor, b: Tensor) -> Tensor:
-    return apply("fused_linear_cross_entropy", "LigerFusedLinearCrossEntropyFunction", x, w, t, b)[0]
+CASES_6 = [
+    case("cross_entropy:LigerCrossEntropyFunction.apply as cross_entropy_weighted",
+         lambda x, t, w: F.cross_entropy(5 * torch.tanh(x / 5), t, w, reduction="sum"),
+         more=(-100, 0.0, 0.0, "sum", 5.0,), first=True, x=(6, 30), t=integers(30, 6), w=uniform(30, low=0.5)),
+    case("fused_linear_cross_entropy:LigerFusedLinearCrossEntropyFunction.apply as linear_cross_entropy",
+         lambda x, w, t, b: F.cross_entropy(x @ w.T + b, t), "x w b", 0.003, first=True, x=(6, 8), w=(30, 8),
+         t=integers(30, 6), b=(30,)),
+]  # fmt: skip
 
 
 def jensen_shannon(x: Tensor, t: Tensor, beta: float = 0.3) -> Tensor:
@@ -197,22 +177,16 @@ def jensen_shannon(x: Tensor, t: Tensor, beta: float = 0.3) -> Tensor:
     return parts.sum() / len(x)
 
 
-@against(jensen_shannon, "x", x=logarithms(5, 20), t=logarithms(5, 20))
-def jsd(x: Tensor, t: Tensor) -> Tensor:
-    return apply("jsd", "LigerJSDFunction", x, t, None, 0.3)
-
-
-@against(
-    lambda x, w, t, v: jensen_shannon(F.log_softmax(x @ w.T, -1), F.log_softmax(t @ v.T, -1), 0.5),
-    "x w", 3e-3, x=(6, 8), w=(20, 8), t=(6, 8), v=(20, 8),
-)  # fmt: skip
-def linear_jsd(x: Tensor, w: Tensor, t: Tensor, v: Tensor) -> Tensor:
-    return apply("fused_linear_jsd", "LigerFusedLinearJSDFunction", x, w, t, v)
-
-
-@against(lambda x, t: F.kl_div(x, t.exp(), reduction="batchmean"), "x", x=logarithms(5, 20), t=logarithms(5, 20))
-def kl_divergence(x: Tensor, t: Tensor) -> Tensor:
-    return apply("kl_div", "LigerKLDivLossFunction", x, t, "batchmean", True)
+CASES_7 = [
+    case("jsd:LigerJSDFunction.apply as jsd", jensen_shannon, "x", more=(None, 0.3,), x=logarithms(5, 20),
+         t=logarithms(5, 20)),
+    case("fused_linear_jsd:LigerFusedLinearJSDFunction.apply as linear_jsd",
+         lambda x, w, t, v: jensen_shannon(F.log_softmax(x @ w.T, -1), F.log_softmax(t @ v.T, -1), 0.5), "x w", 0.003,
+         x=(6, 8), w=(20, 8), t=(6, 8), v=(20, 8)),
+    case("kl_div:LigerKLDivLossFunction.apply as kl_divergence",
+         lambda x, t: F.kl_div(x, t.exp(), reduction="batchmean"), "x", more=("batchmean", True,), x=logarithms(5, 20),
+         t=logarithms(5, 20)),
+]  # fmt: skip
 
 
 @against(
@@ -232,9 +206,10 @@ def _both_losses(x: Tensor, y: Tensor, t: Tensor) -> Tensor:
     return F.cross_entropy(x, t, reduction="none"), 0.5 * (x.softmax(-1) - y.softmax(-1)).abs().sum(-1)
 
 
-@against(_both_losses, "x", x=(5, 20), y=(5, 20), t=integers(20, 5))
-def cross_entropy_and_variation(x: Tensor, y: Tensor, t: Tensor) -> Tensor:
-    return apply("fused_ce_tvd", "LigerFusedCETVDFunction", x, y, t)
+CASES_8 = [
+    case("fused_ce_tvd:LigerFusedCETVDFunction.apply as cross_entropy_and_variation", _both_losses, "x", x=(5, 20),
+         y=(5, 20), t=integers(20, 5)),
+]  # fmt: skip
 
 
 def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -260,7 +235,8 @@ def _sections(a: Tensor) -> Tensor:
 
 
 @against(
-    lambda q, k, a: (rotated(q, _sections(a).cos(), _sections(a).sin()), rotated(k, _sections(a).cos(), _sections(a).sin())),
+    lambda q, k, a: (rotated(q, _sections(a).cos(), _sections(a).sin()),
+         rotated(k, _sections(a).cos(), _sections(a).sin())),
     "q k", q=(2, 4, 3, 16), k=(2, 2, 3, 16), a=(3, 2, 3, 8),
 )  # fmt: skip
 def multimodal_rope(q: Tensor, k: Tensor, a: Tensor) -> Tensor:
@@ -277,9 +253,10 @@ def llama4_rope(q: Tensor, k: Tensor, a: Tensor) -> Tensor:
     return apply("llama4_rope", "LigerLlama4RopeFunction", q, k, torch.polar(torch.ones_like(a), a))
 
 
-@against(lambda w, i: F.embedding(i, w), "w", w=(9, 12), i=integers(9, 4, 3))
-def embedding(w: Tensor, i: Tensor) -> Tensor:
-    return apply("experimental.embedding", "LigerEmbeddingFunction", w, i)
+CASES_9 = [
+    case("experimental.embedding:LigerEmbeddingFunction.apply as embedding", lambda w, i: F.embedding(i, w), "w",
+         w=(9, 12), i=integers(9, 4, 3)),
+]  # fmt: skip
 
 
 def residuals(v: Tensor, q: Tensor, w: Tensor) -> Tensor:
@@ -287,9 +264,10 @@ def residuals(v: Tensor, q: Tensor, w: Tensor) -> Tensor:
     return (v * scores.softmax(0)[..., None]).sum(0)
 
 
-@against(residuals, "v q w", v=(3, 2, 4, 16), q=(16,), w=(16,))
-def attention_of_residuals(v: Tensor, q: Tensor, w: Tensor) -> Tensor:
-    return apply("attn_res", "LigerAttnResFunction", v, q, w, 1e-6)
+CASES_10 = [
+    case("attn_res:LigerAttnResFunction.apply as attention_of_residuals", residuals, "v q w", more=(1e-06,),
+         v=(3, 2, 4, 16), q=(16,), w=(16,)),
+]  # fmt: skip
 
 
 def tokens_attend(x: Tensor, w: Tensor) -> Tensor:
@@ -297,9 +275,10 @@ def tokens_attend(x: Tensor, w: Tensor) -> Tensor:
     return F.conv2d(x.masked_fill(later, -1e9).softmax(-1), w, padding=1).masked_fill(later, 0)
 
 
-@against(tokens_attend, "x w", x=(2, 2, 8, 8), w=(2, 2, 3, 3))
-def multi_token_attention(x: Tensor, w: Tensor) -> Tensor:
-    return apply("multi_token_attention", "LigerMultiTokenAttentionFunction", x, w, None, 1, 1)
+CASES_11 = [
+    case("multi_token_attention:LigerMultiTokenAttentionFunction.apply as multi_token_attention", tokens_attend, "x w",
+         more=(None, 1, 1,), x=(2, 2, 8, 8), w=(2, 2, 3, 3)),
+]  # fmt: skip
 
 
 def neighbours(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -309,9 +288,10 @@ def neighbours(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scores.softmax(-1) @ v
 
 
-@against(neighbours, "q k v", 2e-2, q=(1, 2, 16, 16), k=(1, 2, 16, 16), v=(1, 2, 16, 16))
-def neighbourhood_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return apply("fused_neighborhood_attention", "LigerFusedNeighborhoodAttentionFunction", q, k, v, 3, 1, None)
+CASES_12 = [
+    case("fused_neighborhood_attention:LigerFusedNeighborhoodAttentionFunction.apply as neighbourhood_attention",
+         neighbours, "q k v", 0.02, more=(3, 1, None,), q=(1, 2, 16, 16), k=(1, 2, 16, 16), v=(1, 2, 16, 16)),
+]  # fmt: skip
 
 
 def _log_likelihood(x: Tensor, i: Tensor) -> Tensor:
@@ -372,17 +352,11 @@ def mixture_of_experts(x: Tensor, up: Tensor, down: Tensor, i: Tensor, w: Tensor
     return apply("fused_moe", "LigerFusedMoEFunction", x, up, down, i.int(), w)
 
 
-@against(
-    lambda x, g, u, d: F.linear(F.silu(F.linear(x, g)) * F.linear(x, u), d),
-    "x g u d",
-    2e-2,
-    x=(1, 64, 32),
-    g=(32, 32),
-    u=(32, 32),
-    d=(32, 32),
-)
-def mlp_with_descriptors(x: Tensor, g: Tensor, u: Tensor, d: Tensor) -> Tensor:
-    return apply("mlp", "LigerMLPFunction", x, g, u, d)
+CASES_13 = [
+    case("mlp:LigerMLPFunction.apply as mlp_with_descriptors",
+         lambda x, g, u, d: F.linear(F.silu(F.linear(x, g)) * F.linear(x, u), d), "x g u d", 0.02, x=(1, 64, 32),
+         g=(32, 32), u=(32, 32), d=(32, 32)),
+]  # fmt: skip
 
 
 def coefficients(x: Tensor, phi: Tensor, b: Tensor, a: Tensor, c: Tensor, d: Tensor) -> Tensor:
@@ -398,21 +372,14 @@ def coefficients(x: Tensor, phi: Tensor, b: Tensor, a: Tensor, c: Tensor, d: Ten
     return pre, post, made
 
 
-@against(coefficients, "x phi b a c d", 2e-2, x=(6, 4, 16), phi=(64, 24), b=(24,), a=(), c=(), d=())
-def connection_coefficients(x: Tensor, phi: Tensor, b: Tensor, a: Tensor, c: Tensor, d: Tensor) -> Tensor:
-    return apply("mhc", "LigerMHCCoeffsFunction", x, phi, b, a, c, d, True, 3, 1e-6, 1e-4, 1e-6, 2.0)
-
-
-@against(lambda x, h: (x * h[..., None]).sum(1), "x h", x=(6, 4, 16), h=(6, 4))
-def connection_before(x: Tensor, h: Tensor) -> Tensor:
-    return apply("mhc", "LigerMHCPreFunction", x, h)
-
-
-@against(
-    lambda x, f, h, r: r @ x + f[:, None] * h[..., None], "x f h r", x=(6, 4, 16), f=(6, 16), h=(6, 4), r=(6, 4, 4)
-)
-def connection_after(x: Tensor, f: Tensor, h: Tensor, r: Tensor) -> Tensor:
-    return apply("mhc", "LigerMHCPostResFunction", x, f, h, r)
+CASES_14 = [
+    case("mhc:LigerMHCCoeffsFunction.apply as connection_coefficients", coefficients, "x phi b a c d", 0.02,
+         more=(True, 3, 1e-06, 0.0001, 1e-06, 2.0,), x=(6, 4, 16), phi=(64, 24), b=(24,), a=(), c=(), d=()),
+    case("mhc:LigerMHCPreFunction.apply as connection_before", lambda x, h: (x * h[..., None]).sum(1), "x h",
+         x=(6, 4, 16), h=(6, 4)),
+    case("mhc:LigerMHCPostResFunction.apply as connection_after", lambda x, f, h, r: r @ x + f[:, None] * h[..., None],
+         "x f h r", x=(6, 4, 16), f=(6, 16), h=(6, 4), r=(6, 4, 4)),
+]  # fmt: skip
 
 
 @against(lambda x, g: x * g, x=(5, 20), g=(1,))

@@ -84,7 +84,7 @@ def matmul_kernel(
     a = a_ptr + rows[:, None] * a_row + inner[None, :] * a_col
     b = b_ptr + inner[:, None] * b_row + columns[None, :] * b_col
     total = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in range(tl.cdiv(K, BK)):
         left = tl.load(a, mask=inner[None, :] < K - k * BK, other=0.0)
         right = tl.load(b, mask=inner[:, None] < K - k * BK, other=0.0)
         total = tl.dot(left, right, total)
@@ -333,7 +333,7 @@ def grouped_matmul_kernel(
 def grouped_matmul(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
     pairs = [(a, b), (c, d)]
     outs = [torch.empty((x.shape[0], y.shape[1]), device=x.device, dtype=x.dtype) for x, y in pairs]
-    numbers = [[*zip(*pairs)][0], [*zip(*pairs)][1], outs]
+    numbers = [[x for x, _ in pairs], [y for _, y in pairs], outs]
     pointers = [torch.tensor([each.data_ptr() for each in group], device=a.device) for group in numbers]
     sizes = [n for x, y in pairs for n in (x.shape[0], y.shape[1], x.shape[1])]
     steps = [n for (x, y), out in zip(pairs, outs) for n in (x.stride(0), y.stride(0), out.stride(0))]
@@ -350,7 +350,7 @@ def descriptor_matmul_kernel(a_desc, b_desc, c_desc, M, N, K, BM: tl.constexpr, 
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=False):
         i, j = tile // across * BM, tile % across * BN
         total = tl.zeros((BM, BN), dtype=tl.float32)
-        for k in range(0, tl.cdiv(K, BK)):
+        for k in range(tl.cdiv(K, BK)):
             total = tl.dot(a_desc.load([i, k * BK]), b_desc.load([j, k * BK]).T, total)
         c_desc.store([i, j], total.to(tl.float16))
 

@@ -106,7 +106,8 @@ class profile:
             run: called with what counts, and the numbers of the blocks to run or None for all.
         """
         blocks = math.prod(grid)
-        numbers = sampled(grid, self.sample) if 0 < self.sample < blocks else None
+        sample = self.sample if self._spared(compiled) else 0
+        numbers = sampled(grid, sample) if 0 < sample < blocks else None
         bases = [address for address, _, _ in spans] or [0]
         sizes = np.array([nbytes for _, nbytes, _ in spans] or [0])
         alike, passed = [], np.zeros(len(bases), np.bool_)
@@ -120,7 +121,7 @@ class profile:
                 alike.append((value, 0))
         key = compiled.binary, grid, tuple(alike)
         counted, seconds = self._alike.get(key, (None, 0.0))
-        if counted is None or not self.sample or (numbers is None and seconds < _SLOW):
+        if counted is None or not sample or (numbers is None and seconds < _SLOW):
             counters, start = Counters(bases), time.perf_counter()
             run(counters, numbers)
             counters.finish()
@@ -128,6 +129,10 @@ class profile:
             self._alike[key] = counted, time.perf_counter() - start
         number = self._streams.setdefault(queue, len(self._streams))
         self.launches.append(Launch(self.card, compiled, grid, number, *counted))
+
+    def _spared(self, compiled: Any) -> bool:
+        """Whether parts of a kernel's grid may be left out."""
+        return True
 
     def __str__(self) -> str:
         return report.table(self.card, self.launches)
@@ -141,14 +146,15 @@ class profile:
         report.roofline(self.card, self.launches, Path(path))
 
 
-def count(function: Callable[[], object], sample: int = 16) -> profile:
+def count(function: Callable[[], object], sample: int = 0) -> profile:
     """Call a function on simulated devices, which execute its kernels as compiled, if they interpret them otherwise.
 
-    Of larger grids only `sample` programs run, so results are partial.
+    Of larger grids of a user's kernels only `sample` programs run, so that results are partial; 0: all of them.
     """
     driver: Any = drivers.require()
     major, _ = driver.capability(devices.current_index())
     counted = profile("a100" if major < 9 else "h100", sample)
+    counted._spared = lambda compiled: compiled.plain
     before, driver.recorder = driver.recorder, counted
     try:
         function()

@@ -115,6 +115,12 @@ _INTEGER: dict[str, Callable[..., Array]] = {
 }
 
 
+def _saturated(compute: Callable[..., Array], kind: Type) -> Callable[..., Array]:
+    """A sum or difference of 32-bit integers that stays at the ends of their range."""
+    low, high = np.iinfo(kind.number).min, np.iinfo(kind.number).max
+    return lambda a, b: np.clip(compute(a.astype(np.int64), b.astype(np.int64)), low, high).astype(kind.number)
+
+
 def _plain(i: Instruction, kernel: Kernel) -> Step:
     op, suffix = i.parts[0], i.parts[-1]
     if suffix in PACKED:
@@ -130,6 +136,14 @@ def _plain(i: Instruction, kernel: Kernel) -> Step:
         if op in ("neg", "abs") and kind.size == 2:  # of a NaN too only the sign changes
             kind, flip = TYPES["b16"], op == "neg"
             compute = (lambda a: a ^ np.uint16(0x8000)) if flip else (lambda a: a & np.uint16(0x7FFF))
+    elif more := {*i.parts[1:-1]} - {"lo", "hi"}:
+        if more == {"relu"}:
+            signed = compute
+            compute = lambda *values: np.maximum(signed(*values), kind.number(0))  # noqa: E731
+        elif more == {"sat"} and op in ("add", "sub"):
+            compute = _saturated(compute, kind)
+        else:
+            raise unknown(i, kernel)
     return writes(i, kind, [kind] * (len(i.operands) - 1), kind, compute)
 
 
@@ -211,7 +225,11 @@ def _by_halves(i: Instruction, kernel: Kernel) -> Step:
         )
     else:
         compute = (_FLOAT if kind.number is np.float32 else _INTEGER)[i.parts[0]]
-        compute = _rounded(single, kernel, compute, kind) if kind.number is np.float32 else compute
+        if kind.number is np.float32:
+            compute = _rounded(single, kernel, compute, kind)
+        elif "relu" in i.parts:
+            signed = compute
+            compute = lambda *values: np.maximum(signed(*values), kind.number(0))  # noqa: E731
     write = target(i.operands[0], TYPES["b32"])
     reads = [source(operand, TYPES["b32"]) for operand in i.operands[1:]]
 

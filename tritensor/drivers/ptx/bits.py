@@ -200,7 +200,9 @@ def _set(i: Instruction, kernel: Kernel) -> Step:
     floating = np.dtype(kind.number).kind == "f"
     compare = _comparison(i.parts[1], floating)
     combine = next((part for part in i.parts[2:-1] if part in ("and", "or", "xor")), "")
-    if i.parts[0] == "set" or combine:
+    if i.parts[0] == "set":
+        return _set_numbers(i, kernel, kind, compare)
+    if combine:
         raise unknown(i, kernel)
     first = i.operands[0]
     results = first.parts if isinstance(first, Vector) else (first,)
@@ -225,6 +227,21 @@ def _set(i: Instruction, kernel: Kernel) -> Step:
         writes[0](m, found, mask)
         if len(writes) > 1:
             writes[1](m, ~found, mask)
+
+    return run
+
+
+def _set_numbers(i: Instruction, kernel: Kernel, kind: Type, compare: Callable[..., np.ndarray]) -> Step:
+    """Comparisons of the two numbers of registers, each of which becomes 1 or 0."""
+    if i.parts[2:] != (i.parts[-1],) * 2 or i.parts[-1] not in PACKED:
+        raise unknown(i, kernel)
+    write = target(i.operands[0], TYPES["b32"])
+    reads = [source(operand, TYPES["b32"]) for operand in i.operands[1:3]]
+
+    def run(m: Machine, mask: Mask) -> None:
+        found = compare(*[kind.read(pairs(read(m))) for read in reads])
+        bits = kind.write(found.astype(kind.number))
+        write(m, np.ascontiguousarray(bits).view(np.uint32)[..., 0], mask)
 
     return run
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .parse import Instruction, Kernel
+from .parse import Instruction, Kernel, Register
 from .state import Machine, Mask
 from .table import Step, instruction, source, target, writes
 from .values import ROUNDINGS, TYPES, Type, directed, flush
@@ -107,9 +107,12 @@ def _convert_pairs(i: Instruction, kernel: Kernel, to: str, by: str) -> Step:
         if most is not None:
             convert = lambda value: np.clip(value, np.float32(-most), np.float32(most))  # noqa: E731
     high, low = (source(operand, kind) for operand in i.operands[1:3])
+    # the last pair of an odd number has one number only, and the other is what a register holds
+    slot = i.operands[1].slot if isinstance(i.operands[1], Register) else -1
 
     def run(m: Machine, mask: Mask) -> None:
-        parts = np.broadcast_arrays(low(m), high(m))
+        first = low(m)
+        parts = np.broadcast_arrays(first, first if slot >= 0 and m.registers[slot] is None else high(m))
         bits = np.stack([result.write(convert(part)) for part in parts], -1)
         write(m, np.ascontiguousarray(bits).view(whole.bits)[..., 0], mask)
 

@@ -105,6 +105,7 @@ class Kernel:
         constants: the bytes and alignment of initialised global variables.
         threads: the lanes of a block that the kernel was compiled for.
         ranks: the order of basic blocks (`flow.ranks`), made when lanes first part.
+        undefined: the kinds of registers, by slot, that may be read though nothing writes them.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Kernel:
     constants: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     threads: int = 128
     ranks: list[int] = field(default_factory=list)
+    undefined: dict[int, str] = field(default_factory=dict)
 
     def place(self, where: int) -> str:
         """The source line of an instruction: `kernel.py:91`, or `kernel.py:91 (calls helper.py:5)`."""
@@ -180,7 +182,15 @@ def parse(text: str) -> Kernel:
         name: (_named(results), _named(inputs), text) for results, name, inputs, text in _FUNCTION.findall(code)
     }
     _Body(kernel, files, functions).read(body)
+    kernel.undefined = _undefined(kernel)
     return kernel
+
+
+def _undefined(kernel: Kernel) -> dict[int, str]:
+    """The kind of registers by slot that nothing writes: of the elements that a pair or four has too many, for which
+    the compiler sets nothing since what they hold does not matter."""
+    written = {slot for block in kernel.blocks for i in block.instructions for slot in slots_in(i.operands[:1])}
+    return {slot: kind for slot, kind in enumerate(kernel.kinds) if slot not in written}
 
 
 def _named(parameters: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import KernelError, KernelMemoryError, explain
 from .parse import Instruction, Kernel
+from .values import TYPES
 
 WARP = 32
 #: The lanes that execute an instruction, broadcastable to (blocks, threads); None for all.
@@ -55,6 +56,8 @@ class Machine:
         self.shared: Any
         self.local: Any
         self.registers: list[Any] = [None] * len(kernel.kinds)
+        for slot, kind in kernel.undefined.items():
+            self.registers[slot] = np.invert(np.zeros((1, 1), TYPES[kind].bits))
         rows = numbers.astype(np.uint32)[:, None]
         x, y, z = grid
         zero = np.zeros((1, 1), np.uint32)

@@ -199,6 +199,8 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
         return memory.store(ptrs.data, data, active)
 
     def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
+        # Triton 3.6 passes the masks of block pointers and descriptors as arrays
+        mask = TensorHandle(mask, tl.int1) if isinstance(mask, np.ndarray) else mask
         flags = None if mask is None else mask.data.astype(np.bool_, copy=False)  # of a scalar they are integers
         if self.guard is not None:
             self.guard.check(ptrs, flags, verb, self.grid_idx)
@@ -261,8 +263,6 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
     @staticmethod
     def _tile(desc: interpreter.TensorDescHandle, indices: Any) -> tuple[Any, Any]:
         pointers, mask = desc.materialize_pointers(indices)
-        if isinstance(mask, np.ndarray):  # of Triton 3.6
-            mask = TensorHandle(mask, tl.int1)
         return TensorHandle(pointers.data, pointers.dtype, desc.base.attr), mask
 
     # casts
