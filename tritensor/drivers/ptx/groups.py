@@ -281,10 +281,13 @@ class _Group:
                     m.registers[slot] = bits
         for i in self.members:
             m.where = i.where
-            for slot in reads(i) if self.pure else ():
-                if m.registers[slot] is None:
-                    m.unwritten(i, slot)
-            build(i, self.kernel)(m, mask)
+            try:
+                build(i, self.kernel)(m, mask)
+            except (AttributeError, TypeError):
+                for slot in reads(i):
+                    if m.registers[slot] is None:
+                        m.unwritten(i, slot)
+                raise
         for whole, slots in self.results:
             m.registers[whole] = _together([m.registers[each] for each in slots])
 
