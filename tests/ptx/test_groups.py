@@ -100,3 +100,14 @@ def test_instructions_that_do_the_same_are_one_step() -> None:
     assert len(steps) == 3 and {kernel.names[slot] for slot in hidden} == {f"%r{n}" for n in range(10, 14)} | {
         f"%r{n}" for n in range(20, 24)
     }
+
+
+def test_of_a_pair_one_half_may_be_undefined_in_a_group_too() -> None:
+    pairs = [f"cvt.rn.bf16x2.f32 %r{20 + n}, %r{30 + n}, %r{10 + n};" for n in range(3)]
+    lines = [f"mov.b32 %r{10 + n}, 0f3F800000;" for n in range(3)] + pairs
+    lines += ["setp.gt.u32 %p1, %r0, 99;", "mul.wide.u32 %rd20, %r0, 4;", "add.s64 %rd21, %rd20, %rd1;"]
+    lines += [f"@%p1 mov.b32 %r{30 + n}, 0;" for n in range(3)]  # written, but behind
+    lines += [f"st.global.b32 [%rd21+{128 * n}], %r{20 + n};" for n in range(3)]
+    out = np.zeros(96, np.uint32)
+    execute("\n".join(lines), out)
+    assert (out & 0xFFFF == 0x3F80).all()

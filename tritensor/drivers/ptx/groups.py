@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import TritensorError
 from .arithmetic import flushed
-from .parse import Address, Immediate, Instruction, Kernel, Name, Register, Vector, slots_in
+from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Register, Vector, slots_in
 from .shared import Apart
 from .state import Machine, Mask
 from .table import Step, build
@@ -36,7 +36,7 @@ def _key(i: Instruction) -> Any:
     return i.name, *map(_shape, i.operands), i.guard and i.guard[1], *constants
 
 
-def _shape(operand: Any) -> Any:
+def _shape(operand: Operand) -> Any:
     if isinstance(operand, Register):
         return operand.kind
     if isinstance(operand, Address):
@@ -210,10 +210,10 @@ class _Group:
         if not isinstance(first, Register):
             return Vector(tuple(parts))
         slots = [part.slot for part in parts]
-        for one, others, there, _ in self.gathers:
+        for known, others, there, _ in self.gathers:
             if others == slots:
                 self.direct.update(slots if there >= 0 else ())
-                return Register(one, first.kind)
+                return Register(known, first.kind)
         holders = {self.holds.get(slot, (-1, 0))[0] for slot in slots}
         places = [self.holds[slot][1] for slot in slots] if holders != {-1} and len(holders) == 1 else []
         one = self._register(first.kind, slots)
@@ -281,10 +281,13 @@ class _Group:
                     m.registers[slot] = bits
         for i in self.members:
             m.where = i.where
-            for slot in reads(i) if self.pure else ():
-                if m.registers[slot] is None:
-                    m.unwritten(i, slot)
-            build(i, self.kernel)(m, mask)
+            try:
+                build(i, self.kernel)(m, mask)
+            except (AttributeError, TypeError):
+                for slot in reads(i):
+                    if m.registers[slot] is None:
+                        m.unwritten(i, slot)
+                raise
         for whole, slots in self.results:
             m.registers[whole] = _together([m.registers[each] for each in slots])
 

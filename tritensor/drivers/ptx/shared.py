@@ -4,7 +4,7 @@ error and not a matter of luck."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
 
@@ -157,7 +157,7 @@ class Shared:
         first = value[..., :1, :]
         return first if value.shape[-2] == 1 or value.strides[-2] == 0 or (value == first).all() else None
 
-    def _follow(self, event: Any, key: Any) -> bool:
+    def _follow(self, event: tuple[Any, ...], key: Hashable) -> bool:
         """Go on to the state behind an event; False if it depends on the values that are written."""
         following = None if self._state is None else self._state.get(key)
         if following is None:
@@ -240,7 +240,7 @@ class Shared:
         """The pattern of accesses where blocks differ, by block, thread and address."""
         return Pattern(blocks * self._m.threads + lanes, blocks, lanes, where + blocks * self.size, nbytes, self.grain)
 
-    def pattern(self, key: Any, make: Callable[[], tuple[Array, Array, Array, int]]) -> Pattern:
+    def pattern(self, key: Hashable, make: Callable[[], tuple[Array, Array, Array, int]]) -> Pattern:
         """The pattern that belongs to a key while blocks are alike: places among all lanes, threads, addresses, and
         bytes of each access."""
         found = self.known.patterns.get(key)
@@ -360,11 +360,11 @@ class Shared:
             places = (np.arange(m.blocks)[:, None] * (self.size // nbytes) + places).reshape(-1)
         return self.rows[nbytes].reshape(-1), places
 
-    def _touch(self, kind: str, pattern: Any, words: Array | None = None) -> bool:
+    def _touch(self, kind: str, pattern: Pattern | Array, words: Array | None = None) -> bool:
         """Check accesses against those before, and note them, or that warps have met."""
         m = self._m
         m.now += 1
-        if kind == "warps":
+        if isinstance(pattern, np.ndarray):  # "warps"
             self._together[pattern] = m.now
             return True
         at, blocks, lanes = pattern.words, pattern.blocks, pattern.lanes
