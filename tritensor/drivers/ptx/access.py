@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import KernelError
 from .memory import WORDS, Memory
 from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
-from .shared import Apart, Shared
+from .shared import Shared
 from .state import Machine, Mask
 from .table import Step, instruction, place, source, target, unknown
 from .values import TYPES, Type, pairs
@@ -251,14 +251,6 @@ def _commit(i: Instruction, kernel: Kernel) -> Step:
     return run
 
 
-def _land(m: Machine, *values: Any) -> None:
-    try:
-        m.shared.store(m, *values)
-    except Apart:
-        for at in range(max(len(value) for value in values if value is not None and value.ndim > 2)):
-            _land(m, *[value if value is None or value.ndim < 3 else value[at % len(value)] for value in values])
-
-
 @instruction("cp.async.wait_group", "cp.async.wait_all")
 def _wait(i: Instruction, kernel: Kernel) -> Step:
     keep = i.operands[0].bits if i.operands and isinstance(i.operands[0], Immediate) else 0
@@ -271,7 +263,7 @@ def _wait(i: Instruction, kernel: Kernel) -> Step:
         for lanes, addresses, words, groups in copies.closed:
             done = lanes & active & (groups <= copies.groups - keep)
             if done.any():
-                _land(m, addresses, words, None if done.all() else done)
+                m.shared.store(m, addresses, words, None if done.all() else done)
             if (lanes & ~done).any():
                 left.append((lanes & ~done, addresses, words, groups))
         copies.closed = left
@@ -317,7 +309,7 @@ def _shuffle(i: Instruction, kernel: Kernel) -> Step:
             picked, ok = lanes_of(m.by_warp(distance(m)), m.by_warp(limits(m)))
             values, picked = np.broadcast_arrays(values, picked)
             found = np.take_along_axis(values, picked, -1)
-        shape = *found.shape[:-3], m.blocks, m.threads
+        shape = m.blocks, m.threads
         write(m, found.reshape(shape), mask)
         if inside is not None:
             inside(m, np.broadcast_to(ok, found.shape).reshape(shape), mask)

@@ -16,9 +16,8 @@ import numpy as np
 
 from ...errors import KernelError, TritensorError
 from .flow import ranks
-from .groups import grouped, reads
 from .memory import Constants, Local, Memory
-from .parse import Block, Immediate, Instruction, Kernel, Name
+from .parse import Block, Immediate, Instruction, Kernel, Name, reads
 from .races import watched
 from .shared import Shared
 from .state import Machine, Mask
@@ -26,8 +25,6 @@ from .table import build
 
 #: Lanes in a chunk. Of a softmax 64 and 256 blocks of 128 threads are fastest; one takes 20 times as long a lane.
 _LANES = 1 << 15
-#: Lanes in a chunk up to which instructions that are alike are executed as one.
-_FEW = 1 << 13
 #: Bytes of shared memory in a chunk, which with what is known of each word takes three times as much.
 _SHARED = 24 << 20
 
@@ -64,8 +61,7 @@ class _Chunk(Machine):
 
     def run(self) -> None:
         """Execute the chunk until all lanes have returned."""
-        blocks, plain = self.kernel.blocks, self.counters is None and not watched(self)
-        few = plain and self.blocks * self.threads <= _FEW
+        blocks = self.kernel.blocks
         while True:
             if not self.pending and not self._release():
                 return
@@ -74,11 +70,10 @@ class _Chunk(Machine):
             if mask is not None and mask.all():
                 mask = None
             block = blocks[at]
-            if few not in block.steps:
-                _prepare(self.kernel, at, few)
-                self.registers += [None] * (len(self.kernel.kinds) - len(self.registers))
+            if not block.steps:
+                _prepare(self.kernel, at)
             try:
-                for self.where, step in block.steps[few]:
+                for self.where, step in block.steps:
                     step(self, mask)
                 if self.counters is not None:
                     self.counters.executed(self, block, mask)
@@ -154,25 +149,22 @@ class _Chunk(Machine):
                 for slot in reads(i):
                     if place := self.async_state.get("flying", {}).get(slot):
                         self.fail(f"{i.name} reads sums (of products at {place}) that no wgmma.wait_group waits for")
-                    if self.registers[slot] is None and slot not in block.hidden:
+                    if self.registers[slot] is None:
                         self.unwritten(i, slot)
 
 
-def _prepare(kernel: Kernel, at: int, few: bool) -> None:
+def _prepare(kernel: Kernel, at: int) -> None:
     """Make the steps of a basic block, and what ends it."""
     block = kernel.blocks[at]
     last = block.instructions[-1] if block.instructions else None
     ends = last is not None and last.parts[0] in _ENDS and last.name != "bar.warp.sync"
     plain = block.instructions[:-1] if ends else block.instructions
-    if few:
-        steps, block.hidden = grouped(kernel, plain)
-    else:
-        steps = [(i.where, build(i, kernel)) for i in plain]
+    steps = [(i.where, build(i, kernel)) for i in plain]
     following = at + 1 if at + 1 < len(kernel.blocks) else -1
     block.end = _ENDS[last.parts[0]](last, kernel, following) if ends and last else _falls(following)
     if ends and last:  # so that errors name the line
         steps.append((last.where, lambda m, mask: None))
-    block.steps[few] = steps
+    block.steps = steps or [(0, lambda m, mask: None)]
 
 
 End = Callable[[Any, Mask], None]
@@ -263,7 +255,7 @@ def run(
         KernelError: the kernel does what a card would not allow, or what is not defined.
         KernelMemoryError: it touches memory that is not its own.
     """
-    from . import access, bits, conversions, hopper, matrices, tiles  # noqa: F401  these fill the table of instructions
+    from . import access, arithmetic, bits, conversions, hopper, matrices, tiles  # noqa: F401  these fill the table of instructions
 
     if len(values) != len(kernel.parameters):
         raise KernelError(f"{kernel.name}: takes {len(kernel.parameters)} parameters, and was passed {len(values)}")

@@ -143,8 +143,6 @@ def _picked(value: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 def _lanes(m: Machine, wrong: np.ndarray, mask: Mask) -> np.ndarray:
     """The lanes, by block and thread, of those picked by a mask that are wrong."""
-    if mask is not None and mask.ndim > 2:
-        return m.full(None)
     lanes = m.full(mask).copy()
     if wrong.ndim == 1 and mask is not None and wrong.size == lanes.sum():
         lanes[lanes] = wrong

@@ -56,10 +56,10 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`; of TMA also the coordinates in braces. Of several instructions as one, an offset of each."""
+    """`[base+offset]`; of TMA also the coordinates in braces."""
 
     base: Operand
-    offset: int | tuple[int, ...]
+    offset: int
     rest: tuple[Operand, ...] = ()
 
 
@@ -83,8 +83,7 @@ class Block:
 
     instructions: list[Instruction] = field(default_factory=list)
     #: what executes them, by whether a chunk has few lanes, made when the block is first entered, and what ends it
-    steps: dict[bool, list] = field(default_factory=dict)
-    hidden: set[int] = field(default_factory=set)  # registers whose values only steps of this block pass on
+    steps: list = field(default_factory=list)
     end: object = None
 
 
@@ -141,6 +140,12 @@ def slots_in(operands: Iterable[Operand]) -> list[int]:
         elif isinstance(operand, Address):
             found += slots_in((operand.base, *operand.rest))
     return found
+
+
+def reads(i: Instruction) -> list[int]:
+    """The registers that an instruction reads, or may."""
+    keeps = i.guard is not None or i.parts[0] == "wgmma" or isinstance(i.operands[0] if i.operands else None, Address)
+    return ([i.guard[0]] if i.guard else []) + slots_in(i.operands if keeps else i.operands[1:])
 
 
 _SIZES = {"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4}

@@ -54,10 +54,6 @@ Array = np.ndarray
 _AT_MOST = 1 << 20  # words of the accesses of a kernel that are remembered, and what states take
 
 
-class Apart(Exception):
-    """What several instructions do has to be done one after the other; nothing has happened yet."""
-
-
 class Pattern:
     """Accesses to shared memory: of one block that stands for all of them, or of several.
 
@@ -262,23 +258,17 @@ class Shared:
         event = kind, pattern
         return self._follow(event, event)
 
-    def _accesses(self, m: Machine, addresses: Array, nbytes: int, mask: Mask, members: tuple[int, ...]) -> Pattern:
-        """Accesses to the addresses of each lane's block, checked to be within shared memory and aligned.
-
-        Raises:
-            Apart: blocks differ, and they are of several instructions.
-        """
+    def _accesses(self, m: Machine, addresses: Array, nbytes: int, mask: Mask) -> Pattern:
+        """Accesses to the addresses of each lane's block, checked to be within shared memory and aligned."""
         where, active = self.row(addresses), None if mask is None else self.row(mask)
         alike = self._state is not None and where is not None and (mask is None or active is not None)
         if not alike:
-            if members:
-                raise Apart
             self.differ()
             where, active = addresses, mask
         assert where is not None
 
         def make() -> tuple[Array, Array, Array, int]:
-            shape = np.broadcast_shapes((*members, 1 if alike else m.blocks, m.threads), where.shape)
+            shape = np.broadcast_shapes((1 if alike else m.blocks, m.threads), where.shape)
             wide, chosen = np.broadcast_to(where, shape).reshape(-1).astype(np.int64), np.arange(math.prod(shape))
             if active is not None:
                 chosen = np.broadcast_to(active, shape).reshape(-1).nonzero()[0]
@@ -292,7 +282,7 @@ class Shared:
 
         if alike:
             mark = None if active is None else (active.shape, active.tobytes())
-            return self.pattern((nbytes, members, where.shape, where.tobytes(), mark), make)
+            return self.pattern((nbytes, where.shape, where.tobytes(), mark), make)
         chosen, lanes, wide, _ = make()
         return self.each(chosen // m.threads, lanes, wide, nbytes)
 
@@ -303,33 +293,27 @@ class Shared:
 
     def load(self, m: Machine, addresses: Array, nbytes: int, mask: Mask) -> Array:
         """The words at addresses of each lane's block, for the lanes of a mask; elsewhere zeros."""
-        members = np.broadcast_shapes(addresses.shape, () if mask is None else mask.shape)[:-2]
-        pattern = self._accesses(m, addresses, nbytes, mask, members)
+        pattern = self._accesses(m, addresses, nbytes, mask)
         self.note("read", pattern)
         if m.counters is not None:
             m.counters.shared_access(m, "load", addresses, nbytes, mask)
         memory, places = self._memory(nbytes), pattern.places
         found = memory[:, places].copy() if isinstance(places, slice) else memory.take(places, axis=1)
         if mask is not None:
-            result = np.zeros((len(found), m.blocks // len(found) * math.prod(members) * m.threads), found.dtype)
+            result = np.zeros((len(found), m.blocks // len(found) * m.threads), found.dtype)
             result[:, pattern.chosen] = found
             found = result
-        return found.reshape(m.blocks, *members, m.threads).swapaxes(0, -2)
+        return found.reshape(m.blocks, m.threads)
 
     def store(self, m: Machine, addresses: Array, words: Array, mask: Mask) -> None:
         """Write words to addresses of each lane's block."""
         nbytes = words.dtype.itemsize
-        members = np.broadcast_shapes(addresses.shape, words.shape, () if mask is None else mask.shape)[:-2]
-        pattern = self._accesses(m, addresses, nbytes, mask, members)
-        if members and not pattern.alone:
-            raise Apart
-        wide = wide_as(words, (*members, m.blocks, m.threads)).swapaxes(0, -2)
+        pattern = self._accesses(m, addresses, nbytes, mask)
+        wide = wide_as(words, (m.blocks, m.threads))
         memory = self._memory(nbytes)
         words = wide.reshape(len(memory), -1)
         words = words if mask is None else words[:, pattern.chosen]
         if not self.note("write", pattern, words):
-            if members:
-                raise Apart
             self.differ()
             self.store(m, addresses, wide, mask)
             return
@@ -353,7 +337,7 @@ class Shared:
 
     def cells(self, m: Machine, addresses: Array, nbytes: int, active: Array) -> tuple[Array, Array]:
         """As of global memory. Threads may use one address at once; who reads it otherwise has to meet them first."""
-        pattern = self._accesses(m, addresses, nbytes, active, ())
+        pattern = self._accesses(m, addresses, nbytes, active)
         self.note("atomic", pattern)
         places = np.arange(self.size * m.blocks // nbytes)[pattern.places]
         if self._state is not None:

@@ -125,9 +125,8 @@ class Machine:
         return whole
 
     def by_warp(self, value: np.ndarray) -> np.ndarray:
-        """A value of all lanes as (…, blocks, warps, 32)."""
-        shape = *value.shape[:-2], self.blocks
-        return wide_as(value, (*shape, self.threads)).reshape(*shape, -1, WARP)
+        """A value of all lanes as (blocks, warps, 32)."""
+        return wide_as(value, (self.blocks, self.threads)).reshape(self.blocks, -1, WARP)
 
     # -- errors
 

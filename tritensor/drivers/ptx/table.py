@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import KernelError
-from .parse import Address, Decimal, Immediate, Instruction, Kernel, Name, Operand, Register, Vector
+from .parse import Address, Decimal, Immediate, Instruction, Kernel, Name, Operand, Register
 from .state import WARP, Machine, Mask
 from .values import TYPES, Type, bits_of, perturb
 
@@ -118,9 +118,6 @@ def source(operand: Operand, kind: Type) -> Callable[[Machine], np.ndarray]:
         if special is not None:
             return lambda m: read(special(m).astype(bits, copy=False))
         return lambda m: read(m.variable(text).astype(bits, copy=False))
-    if isinstance(operand, Vector):  # constants of several instructions that are executed as one
-        values = np.stack([read(bits_of(part.bits, kind)) for part in operand.parts if isinstance(part, Immediate)])
-        return lambda m: values
     raise KernelError(f"an operand that is no number: {operand!r}")
 
 
@@ -154,10 +151,7 @@ def place(operand: Operand, width: int = 64) -> Callable[[Machine], np.ndarray]:
     base = source(operand.base, kind)
     if not operand.offset:
         return base
-    if isinstance(operand.offset, tuple):
-        step = np.stack([bits_of(each, kind) for each in operand.offset])
-    else:
-        step = bits_of(operand.offset, kind)
+    step = bits_of(operand.offset, kind)
     return lambda m: base(m) + step
 
 

@@ -8,13 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tritensor.drivers.ptx import machine
-from tritensor.drivers.ptx.groups import grouped
-from tritensor.drivers.ptx.parse import parse
 from tritensor.drivers.ptx.shared import Shared
 from tritensor.errors import TritensorError
 
-from .programs import HEAD, execute
+from .programs import execute
 
 # 16 bytes of shared memory for each of 64 threads: own ones, a neighbour's, those of the other warp, the first
 PLACES = (
@@ -85,24 +82,13 @@ def test_short_cuts_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -
     found = [_outcome(body) for body in bodies]
     again = [_outcome(body) for body in bodies]  # with what is known of their accesses
     with monkeypatch.context() as patch:
-        patch.setattr(machine, "_FEW", 0)
         patch.setattr(Shared, "row", lambda self, value: None)
         for body, *ours in zip(bodies, found, again, strict=True):
             assert [_outcome(body)] * 2 == ours, body
     assert any(not error for error, _ in found), "no program runs to its end"
 
 
-def test_instructions_that_do_the_same_are_one_step() -> None:
-    lines = [f"ld.shared.b32 %r{n}, [%r0+{4 * n}];" for n in range(10, 14)]
-    lines += [f"add.s32 %r{n + 10}, %r{n}, {n};\n st.shared.b32 [%r0+{4 * n}], %r{n + 10};" for n in range(10, 14)]
-    kernel = parse(HEAD.format(parameters="", threads=32, body="\n".join(lines)))
-    steps, hidden = grouped(kernel, kernel.blocks[0].instructions[:-1])
-    assert len(steps) == 3 and {kernel.names[slot] for slot in hidden} == {f"%r{n}" for n in range(10, 14)} | {
-        f"%r{n}" for n in range(20, 24)
-    }
-
-
-def test_of_a_pair_one_half_may_be_undefined_in_a_group_too() -> None:
+def test_of_a_pair_one_half_may_be_undefined() -> None:
     pairs = [f"cvt.rn.bf16x2.f32 %r{20 + n}, %r{30 + n}, %r{10 + n};" for n in range(3)]
     lines = [f"mov.b32 %r{10 + n}, 0f3F800000;" for n in range(3)] + pairs
     lines += ["setp.gt.u32 %p1, %r0, 99;", "mul.wide.u32 %rd20, %r0, 4;", "add.s64 %rd21, %rd20, %rd1;"]
