@@ -147,7 +147,7 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
                 kernels, right = (
                     {f"{program}.{kernel}" for kernel in each.get(key, ())} for key in ("kernels", "agreed")
                 )
-                seen |= kernels or {f"{program}.{name}"}
+                seen |= kernels or ({f"{program}.{name}"} if wrong else set())  # none: a kernel that it kept
                 agreed[device] |= right
                 different[device] |= kernels if (wrong or "").startswith("Different") else set()
                 if wrong is None:
