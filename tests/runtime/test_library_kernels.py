@@ -29,6 +29,7 @@ def most(dtype: tl.constexpr):
         width: tl.constexpr = kind.int_bitwidth
         value: tl.constexpr = 2 ** (width - 1) - 1
         return value
+    return 0
 
 
 @triton.jit
