@@ -129,8 +129,9 @@ def check_kernel(
         KernelMismatchError: results differ; the message names the element, and the line that wrote it.
         ArgumentError: the reference returns another number of results than the kernel writes.
 
-    >>> import tritensor as torch, triton, triton.language as tl  # doctest: +SKIP
-    >>> torch.testing.check_kernel(double, (4,), (torch.empty(100, device="meta"), x, 100), lambda out, x, n: 2 * x)
+    ::
+
+        check_kernel(double, (4,), (torch.empty(100, device="meta"), x, 100), lambda out, x, n: 2 * x, BLOCK=32)
     """
     name, names = _named(kernel)
     given = dict(args) if isinstance(args, Mapping) else dict(zip_longest(names[: len(args)], args))
