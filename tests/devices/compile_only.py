@@ -15,7 +15,7 @@ from tritensor.errors import DeviceError
 from tritensor.runtime import replay
 
 
-class CompileOnly(CompilingDriver, Simulator):
+class CompileOnly(Simulator):
     """Memory and streams on the host, as a simulator's; launches end with the compiler.
 
     Attributes:
@@ -23,7 +23,9 @@ class CompileOnly(CompilingDriver, Simulator):
         launches: name and grid of every launch.
     """
 
-    is_simulated = False
+    is_simulated = predicts = False
+    repeats_calls = True
+    launch, pick = CompilingDriver.launch, CompilingDriver.pick
 
     def __init__(self, target: Target = ("cuda", 90), memory: int = 16 << 30, processors: int = 4) -> None:
         backend, arch = target

@@ -10,6 +10,7 @@ from typing import Any
 
 from tritensor import settings
 from tritensor.drivers import selection
+from tritensor.drivers.compiling import CompilingDriver
 from tritensor.drivers.cuda_kernels import CudaKernels
 from tritensor.drivers.loading import Loaded
 from tritensor.drivers.simulator import Simulator
@@ -21,7 +22,9 @@ from tritensor.types import dtypes
 class Interpreted(CudaKernels, Simulator):
     """Host memory like a simulator's; kernels as on a GPU, but for what is done with their code."""
 
-    is_simulated = False
+    is_simulated = predicts = False
+    repeats_calls = True
+    launch, pick = CompilingDriver.launch, CompilingDriver.pick
 
     def __init__(self, count: int = 1) -> None:
         super().__init__(count)

@@ -12,6 +12,7 @@ import pytest
 
 from tritensor import settings
 from tritensor.drivers import selection
+from tritensor.drivers.compiling import CompilingDriver
 from tritensor.drivers.cuda_kernels import CudaKernels
 from tritensor.drivers.loading import Compiled
 from tritensor.drivers.simulator import Simulator
@@ -72,6 +73,8 @@ class FakeBuffer:
 
 class Recorded(CudaKernels, Simulator):
     """A driver that launches by the recorder in the place of cuda-core."""
+
+    launch, pick = CompilingDriver.launch, CompilingDriver.pick
 
     def __init__(self, core):
         super().__init__(1)

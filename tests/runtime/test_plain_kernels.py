@@ -157,3 +157,37 @@ def test_any_order_of_imports(words: tuple[str, str], run: bool, tmp_path: Path)
     command = [sys.executable, *(["-m", "tritensor", "run", "--simulate-cuda", "1"] if run else []), "program.py"]
     environment = {**os.environ, "TRITENSOR_SIMULATE_CUDA": "1", "PYTHONPATH": str(Path(torch.__file__).parents[1])}
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+
+
+BESIDE = """
+    import torch as theirs
+    import tritensor as torch
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def double(o, x, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(o + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+    with torch.cuda.simulate(compiled=True):
+        x = torch.arange(100.0, device="cuda")
+        o = torch.empty_like(x)
+        double[(2,)](o, x, 100, BLOCK=64)
+        assert torch.equal(o, 2 * x)
+        y = theirs.arange(100.0)
+        try:
+            double[(2,)](theirs.empty_like(y), y, 100, BLOCK=64)
+        except (RuntimeError, ValueError) as error:  # Triton's driver has no device, or a device no tensor of the CPU
+            assert "active drivers" in str(error) or "cpu tensor" in str(error), error
+        else:
+            raise AssertionError("a kernel ran on tensors of PyTorch on the CPU")
+"""
+
+
+@pytest.mark.peer
+def test_launches_on_pytorchs_tensors_are_left_to_tritons_driver(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "program.py").write_text(textwrap.dedent(BESIDE), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(torch.__file__).parents[1])}
+    subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, check=True)

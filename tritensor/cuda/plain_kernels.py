@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import triton
 from triton.compiler.errors import CompilationError
 from triton.runtime import jit
+from triton.runtime.driver import DriverConfig
 from triton.runtime.driver import driver as registry
 
 from .. import drivers
@@ -25,7 +27,7 @@ from ..runtime.launch import check_argument
 from ..tensors import Tensor
 from ..types import devices, dtypes
 from .triton_driver import TritonDriver, do_bench_of
-from .user_kernel import Grid, UserKernel, device_of, forget, plain, sizes_of, tensors_of
+from .user_kernel import Grid, UserKernel, device_of, plain, sizes_of, tensors_of
 
 __all__ = ["launch", "open_runtime"]
 
@@ -47,6 +49,7 @@ def open_runtime() -> None:
     mock.wrap_dtype = staticmethod(lambda arg: mock(arg) if isinstance(arg, dtypes.dtype) else wrap(arg))
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, do_bench_of(getattr(triton.testing, name)))
+    registry.__class__ = _Registry
     if not _is_torch_loaded():
         registry.set_active(_OURS)
 
@@ -56,14 +59,28 @@ def _is_torch_loaded() -> bool:
     return getattr(sys.modules.get("torch"), "Tensor", Tensor) is not Tensor
 
 
+class _Here(threading.local):
+    driver: Any = None
+
+
+_here = _Here()
+
+
+class _Registry(DriverConfig):
+    """Triton's registry of drivers, in which a thread may have another one for a launch."""
+
+    @property
+    def active(self) -> Any:
+        return _here.driver or super().active
+
+
 @contextmanager
 def _active(driver: Any) -> Iterator[None]:
-    before = registry._active
-    registry._active = driver
+    before, _here.driver = _here.driver, driver
     try:
         yield
     finally:
-        registry._active = before
+        _here.driver = before
 
 
 def launch(own: UserKernel, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Grid) -> Any:
@@ -95,11 +112,11 @@ def _run(
 ) -> Any:
     names = function.arg_names
     given = {**dict(zip(names, args)), **kwargs}
-    ours = next(tensors_of(given.values()), None) is not None
+    ours = [*tensors_of(given.values())]
     if not ours and _is_torch_loaded():
-        with _active(None):  # Triton finds its own
+        with _active(registry.default):  # Triton's own
             return theirs(function, *args, grid=grid, warmup=warmup, **kwargs)
-    index = device_of(function.__name__, given)
+    index = device_of(function.__name__, given, ours)
     driver: Any = drivers.require()
     at = devices.current_index()
     if index is not None and index != at:
@@ -118,8 +135,8 @@ def _run(
     finally:
         if index is not None and index != at:
             driver.set_device(at)
-        if not warmup:
-            forget(given.values())
+        for tensor in () if warmup else ours:
+            tensor._forget()  # what is known of its elements: the kernel may have written to any of them
 
 
 def _compiled(
@@ -131,14 +148,14 @@ def _compiled(
     warmup: bool,
 ) -> Any:
     name = function.__name__
-    bound = _own(function).bound(args, _arguments(function, kwargs))  # raises our errors
     # the default of Triton up to 3.9, which warns if nothing is said
     kwargs = kwargs if "TRITON_DEFAULT_FP_FUSION" in os.environ else {"enable_fp_fusion": True, **kwargs}
     sizes = (lambda bound: sizes_of(name, grid(bound))) if callable(grid) else grid
     sizes = sizes if warmup or callable(sizes) else sizes_of(name, grid)
     try:
         return theirs(function, *args, grid=sizes, warmup=warmup, **kwargs)
-    except TypeError:
+    except (KeyError, TypeError):
+        bound = _own(function).bound(args, _arguments(function, kwargs))  # raises our errors
         for label in _own(function).kernel.arguments:
             check_argument(name, label, plain(bound[label]))
         raise

@@ -9,7 +9,6 @@ interprets kernels compiles nothing: there a launch is taken over before Triton 
 
 from __future__ import annotations
 
-import struct
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.compiler import ASTSource
@@ -154,7 +154,6 @@ class Launcher:
             )
         self._name = str(metadata.name)
         self._types = tuple(src.signature.values())
-        self._names = tuple(src.signature)
         self._maps = list(getattr(metadata, "tensordesc_meta", None) or [])
         self._code = Compiled(
             texts[".cubin"].read_bytes(),
@@ -178,7 +177,7 @@ class Launcher:
         index = devices.current_index()
         current = driver.current_stream(index)
         values: list[Any] = []
-        _flatten(self._name, self._names, self._types, args, iter(self._maps), current, values)
+        _flatten(self._types, args, iter(self._maps), current, values)
         if driver.shadow is not None:
             driver.shadow.views = views_of(args)
         if enter is not None:
@@ -197,19 +196,11 @@ class Launcher:
         return program
 
 
-def _flatten(
-    name: str,
-    names: Sequence[str],
-    types: Sequence[Any],
-    args: Sequence[Any],
-    maps: Iterator[Any],
-    stream: Stream,
-    values: list[Any],
-) -> None:
+def _flatten(types: Sequence[Any], args: Sequence[Any], maps: Iterator[Any], stream: Stream, values: list[Any]) -> None:
     """The integers and floats of a launch; memory that another stream uses is noted."""
-    for label, kind, value in zip(names, types, args):
+    for kind, value in zip(types, args):
         if isinstance(kind, tuple):
-            _flatten(name, [f"{label}[{i}]" for i in range(len(kind))], kind, value, maps, stream, values)
+            _flatten(kind, value, maps, stream, values)
         elif kind == "constexpr":
             continue
         elif kind.startswith("tensordesc"):
@@ -221,7 +212,7 @@ def _flatten(
         elif kind == "fp64":
             values.append(float(value))
         elif kind == "fp16":
-            values.append(struct.unpack("<H", struct.pack("<e", value))[0])
+            values.append(int(np.float16(value).view(np.uint16)))
         elif kind == "bf16":
             values.append(float_bits(float(value)) >> 16 & 0xFFFF)
         else:

@@ -1,7 +1,7 @@
 """User-defined Triton kernels on our tensors: on a GPU, and in simulation with checked addresses.
 
-Triton's own launcher gets the device and the stream from torch. Here the same function, called in the same way, is
-compiled, cached on disk and launched in the current stream by the code that does so for our own kernels.
+They are launched by Triton's own runtime (`plain_kernels.py`), and on a device that interprets kernels by the code that
+does so for ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..runtime.source import Address, Descriptor
 from ..tensors import Tensor
 from ..types import devices, dtypes
 
-__all__ = ["UserKernel", "device_of", "forget", "jit", "plain", "sizes_of", "tensors_of"]
+__all__ = ["UserKernel", "device_of", "jit", "plain", "sizes_of", "tensors_of"]
 
 #: Triton's types of float8
 _FLOAT8 = {"float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
@@ -99,12 +99,15 @@ def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
             yield from tensors_of((value.base,))
 
 
-def device_of(name: str, arguments: Mapping[str, Any]) -> int | None:
+def device_of(name: str, arguments: Mapping[str, Any], tensors: Sequence[Tensor]) -> int | None:
     """The number of the device that a launch's tensors are on; None if there are none.
 
     Raises:
         ArgumentError: a tensor is on the CPU. DeviceMismatchError: they are on several devices.
     """
+    places = {tensor._data.device for tensor in tensors}
+    if len(places) == 1 and isinstance(tensors[0]._data, DeviceArray):
+        return places.pop().index
     found = {label: [*tensors_of((value,))] for label, value in arguments.items()}
     for label, each in found.items():
         if any(not isinstance(tensor._data, DeviceArray) for tensor in each):
@@ -113,21 +116,14 @@ def device_of(name: str, arguments: Mapping[str, Any]) -> int | None:
                 f"in {name}",
                 remedy=f"move {label} with .to('cuda')",
             )
-    places = {tensor.device for each in found.values() for tensor in each}
-    if len(places) > 1:
+    if places:
         raise DeviceMismatchError(
             "Expected all tensors to be on the same device, but found at least two devices, "
             f"{' and '.join(sorted(map(str, places)))}! (in {name})",
             *(f"{label}: shape {tuple(x.shape)}, on {x.device}" for label, each in found.items() for x in each),
             remedy="move them to one device with .to(device)",
         )
-    return places.pop().index if places else None
-
-
-def forget(values: Iterable[Any]) -> None:
-    """Drop what is known of tensors' elements: a kernel may have written to any of them."""
-    for tensor in tensors_of(values):
-        tensor._forget()
+    return None
 
 
 def plain(value: Any) -> Any:

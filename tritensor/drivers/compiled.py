@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from .streams import Stream
 
 
-class CompiledSimulator(CompilingDriver, Simulator):
+class CompiledSimulator(Simulator):
     """The driver of simulated devices that run PTX."""
 
     kind = "simulated in host memory, running compiled kernels"
-    repeats_calls = False
+    pick = CompilingDriver.pick
 
     def pose(self, **figures: Any) -> dict[str, Any]:
         """Give the devices other properties, as of a certain card; returns those that they had.
@@ -31,9 +31,7 @@ class CompiledSimulator(CompilingDriver, Simulator):
         self._properties = replace(self._properties, **figures)
         return before
 
-    target, load, refused = Simulator.target, Simulator.load, Simulator.refused
-
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
         if self.shadow is not None:
             self.shadow.views = views_of(request)
-        super().launch(stream, request)
+        CompilingDriver.launch(self, stream, request)

@@ -29,7 +29,6 @@ from ..errors import DeviceError
 from .allocator import PinnedBlock
 from .compiling import CompilingDriver
 from .current import use
-from .driver import Driver
 from .protocol import DeviceProperties, OutOfRoom
 from .shadow import Shadow, views_of
 
@@ -111,7 +110,7 @@ def _unowned(host: np.ndarray) -> np.ndarray:
     return base.bytes[start : start + host.nbytes]
 
 
-class Simulator(Driver):
+class Simulator(CompilingDriver):
     """The driver of simulated devices.
 
     Attributes:
@@ -369,7 +368,7 @@ class Simulator(Driver):
 
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
         if self.recorder is not None:  # which counts compiled kernels
-            CompilingDriver.launch(self, stream, request)  # type: ignore[arg-type]
+            super().launch(stream, request)
             return
         index = stream.arena.heap.index
         # Buffers may be freed before a late kernel runs, though behind it in the stream's order, so it checks addresses
@@ -385,8 +384,6 @@ class Simulator(Driver):
     def target(self, index: int) -> Target:
         major, minor = self.capability(index)
         return "cuda", major * 10 + minor
-
-    build = CompilingDriver.build
 
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
         from .execution import executed

@@ -56,6 +56,7 @@ class profile:
         self._streams: dict[Any, int] = {}
         self._alike: dict[Any, tuple[tuple[Counters, np.ndarray, np.ndarray], float]] = {}
         self._driver: Any = None
+        self._plain = False  # of a user's kernels only, parts of the grid are left out
 
     def __enter__(self) -> profile:
         self._driver = drivers.require()
@@ -106,7 +107,7 @@ class profile:
             run: called with what counts, and the numbers of the blocks to run or None for all.
         """
         blocks = math.prod(grid)
-        sample = self.sample if self._spared(compiled) else 0
+        sample = 0 if self._plain and not compiled.plain else self.sample
         numbers = sampled(grid, sample) if 0 < sample < blocks else None
         bases = [address for address, _, _ in spans] or [0]
         sizes = np.array([nbytes for _, nbytes, _ in spans] or [0])
@@ -130,10 +131,6 @@ class profile:
         number = self._streams.setdefault(queue, len(self._streams))
         self.launches.append(Launch(self.card, compiled, grid, number, *counted))
 
-    def _spared(self, compiled: Any) -> bool:
-        """Whether parts of a kernel's grid may be left out."""
-        return True
-
     def __str__(self) -> str:
         return report.table(self.card, self.launches)
 
@@ -154,7 +151,7 @@ def count(function: Callable[[], object], sample: int = 0) -> profile:
     driver: Any = drivers.require()
     major, _ = driver.capability(devices.current_index())
     counted = profile("a100" if major < 9 else "h100", sample)
-    counted._spared = lambda compiled: compiled.plain
+    counted._plain = True
     before, driver.recorder = driver.recorder, counted
     try:
         function()
