@@ -335,3 +335,14 @@ def test_kernels_by_device() -> None:
     with ours.cuda.simulate():
         assert op(ours.ones(2, device="cuda")).tolist() == [2, 2]
     assert ours.library.wrap_triton(abs) is abs and op.default is op and repr(op) == "<CustomOpDef(devices::f)>"
+
+
+def test_dense_of_pytorchs_own_namespace() -> None:
+    def dense(torch: Any) -> list[bool]:
+        x = torch.zeros(2, 3, 4)
+        views = x, x.permute(2, 0, 1), x[:, ::2], x[1:], x[:, :, 1:], x[:0, ::2], x[0, 0, 0], x[:1].expand(5, 3, 4)
+        return [torch.ops.aten.is_non_overlapping_and_dense(each) for each in views]
+
+    assert dense(ours) == [True, True, False, True, False, True, True, False]
+    assert dense(ours) == dense(pytest.importorskip("torch"))
+    assert ours.ops.aten.is_non_overlapping_and_dense(ours.ones(2, 3, device="meta").mT)

@@ -149,7 +149,7 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
                 )
                 seen |= kernels or ({f"{program}.{name}"} if wrong else set())  # none: a kernel that it kept
                 agreed[device] |= right
-                different[device] |= kernels if (wrong or "").startswith("Different") else set()
+                different[device] |= kernels - right if (wrong or "").startswith("Different") else set()
                 if wrong is None:
                     row.append(f"{each['seconds']:.1f} s")
                 else:

@@ -11,11 +11,12 @@ import json
 import os
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from ..libraries.cases import tell
 
 SIMULATED = {
     "interpreted": {"compiled": False},
@@ -66,13 +67,14 @@ def launch(program: str, folder: Path, device: str, order: str, wanted: Iterable
             else:
                 found = declared.Run(case, "cuda", False).results()
                 with np.load(path) as reference:
-                    declared.compare(case, found, dict(reference))
+                    declared.compare(found, dict(reference), case.tolerance)
         except BaseException as error:
             failure = error
         if order == "record" and failure is None:
             importlib.import_module("tests.kernels.launches").write(folder / f"{program}.{name}.launches", launched)
         kernels = [each.kernel if order == "record" else each for each in launched]
-        tell(name, failure, begun, kernels, [] if failure else kernels)
+        kernels = [*dict.fromkeys(kernels)]
+        tell(name, failure, begun, kernels=kernels, agreed=[] if failure else kernels)
         if failure is not None and device == "cuda":
             return  # an error may have taken the context of the process with it
 
@@ -80,16 +82,19 @@ def launch(program: str, folder: Path, device: str, order: str, wanted: Iterable
 def replay(program: str, folder: Path, wanted: Iterable[str]) -> None:
     """Make the launches that were recorded of cases again, each of its kernel alone."""
     launches = importlib.import_module("tests.kernels.launches")
+    declared = importlib.import_module("tests.kernels.declared")
+    cases = declared.cases_of(importlib.import_module(f"tests.kernels.programs.{program}"))
     for name in wanted:
         begun, failure, kernels, right = time.perf_counter(), None, [], []
         for each in launches.read(folder / f"{program}.{name}.launches"):
             kernels.append(each.kernel)
             try:
-                launches.repeat(each)
+                declared.compare(*launches.repeat(each), cases[name].tolerance)
                 right.append(each.kernel)
             except BaseException as error:
                 failure = error
-        tell(name, failure, begun, kernels, [each for each in right if kernels.count(each) == right.count(each)])
+        agreed = [each for each in dict.fromkeys(right) if kernels.count(each) == right.count(each)]
+        tell(name, failure, begun, kernels=[*dict.fromkeys(kernels)], agreed=agreed)
 
 
 def _tune_once() -> None:
@@ -142,18 +147,6 @@ def _watch(record: bool) -> list[Any]:
     run.__wrapped__ = theirs  # type: ignore[attr-defined]
     jit.run = run
     return launched
-
-
-def tell(name: str, error: BaseException | None, begun: float, launched: list[str], agreed: list[str]) -> None:
-    """Print how a case ended; an error's traceback goes to stderr."""
-    words = None
-    if error is not None:
-        print(f"== {name}", file=sys.stderr)
-        traceback.print_exception(error)
-        words = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
-    said = {"case": name, "error": words, "seconds": round(time.perf_counter() - begun, 2)}
-    kernels = {"kernels": [*dict.fromkeys(launched)], "agreed": [*dict.fromkeys(agreed)]}
-    print("\n" + json.dumps(said | kernels), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ..libraries.carried import Different, plain
+
 Make = Callable[[np.random.Generator], Any]
 Reference = Callable[..., Any]
-
-
-class Different(AssertionError):
-    """A result is not the reference's."""
 
 
 class Case(NamedTuple):
@@ -196,7 +194,7 @@ class Run:
         return {name: plain(each) for name, each in found.items()}
 
 
-def compare(case: Case, found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
+def compare(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray], tolerance: float) -> None:
     """Raise Different if results are not the reference's."""
     if found.keys() != wanted.keys():
         raise Different(f"the results are {', '.join(found)}, not {', '.join(wanted)}")
@@ -205,19 +203,9 @@ def compare(case: Case, found: dict[str, np.ndarray], wanted: dict[str, np.ndarr
         if mine.shape != each.shape:
             raise Different(f"{name} has the shape {mine.shape}, not {each.shape}")
         largest = np.max(np.abs(each[np.isfinite(each)]), initial=1.0) if each.dtype.kind in "fc" else 1.0
-        if not np.allclose(mine, each, case.tolerance, case.tolerance / 10 * largest, equal_nan=True):
+        if not np.allclose(mine, each, tolerance, tolerance / 10 * largest, equal_nan=True):
             both = np.abs(mine.astype(np.complex128) - each.astype(np.complex128))
             raise Different(f"{name} differs by {np.nanmax(both):.3g} of {np.nanmax(np.abs(each)):.3g}")
-
-
-def plain(value: Any) -> np.ndarray:
-    """A tensor or number as an array of NumPy's own types."""
-    if not torch.is_tensor(value):
-        return np.asarray(value)
-    value = value.detach()
-    if value.is_floating_point():
-        value = value.float() if value.dtype != torch.float64 else value
-    return np.array(value.cpu().numpy())
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class Launch:
     before: dict[int, np.ndarray] = field(default_factory=dict)
     after: dict[int, np.ndarray] = field(default_factory=dict)
     live: dict[int, Any] = field(default_factory=dict)
+    dtypes: dict[int, str] = field(default_factory=dict)
 
     def end(self) -> Launch:
         """Note what the launch has made."""
@@ -44,6 +45,14 @@ class View:
     offset: int
 
 
+@dataclass
+class Described:
+    """A tensor descriptor among the arguments, as it is at the launch: autotuners set the shape of its blocks."""
+
+    tensor: View
+    rest: dict[str, Any]
+
+
 def begin(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Launch:
     """Note a launch that is about to be made."""
     given = {name: each for name, each in kwargs.items() if name not in ("grid", "warmup")}
@@ -60,14 +69,21 @@ def begin(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Launc
 def _noted(value: Any, made: Launch) -> Any:
     if isinstance(value, tuple):
         return tuple(_noted(each, made) for each in value)
+    if _describes(value):
+        rest = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "base"}
+        return Described(_noted(value.base, made), {**rest, "block_shape": list(value.block_shape)})
     if not isinstance(value, tritensor.Tensor):
         return value
     value = value.detach()
     key = value.untyped_storage().data_ptr()
     made.live.setdefault(key, value)
-    return View(
-        key, str(value.dtype).rpartition(".")[2], tuple(value.shape), tuple(value.stride()), value.storage_offset()
-    )
+    dtype = str(value.dtype).rpartition(".")[2]
+    made.dtypes.setdefault(key, dtype)
+    return View(key, dtype, tuple(value.shape), tuple(value.stride()), value.storage_offset())
+
+
+def _describes(value: Any) -> bool:
+    return type(value).__name__ == "TensorDescriptor"
 
 
 def _bytes(value: Any) -> np.ndarray:
@@ -93,11 +109,10 @@ def read(path: Path) -> list[Launch]:
     return [pickle.loads(each) for each in pickle.loads(path.read_bytes())] if path.exists() else []
 
 
-def repeat(launch: Launch) -> None:
-    """Make a launch again, of the kernel as its module has it, and compare what it makes.
+def repeat(launch: Launch) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Make a launch again, of the kernel as its module has it: what is in memory then, and what was there.
 
-    Raises:
-        AssertionError: it makes something else.
+    The two may differ in the last bits: beside PyTorch a library may choose other arithmetic for the same kernel.
     """
     function = getattr(importlib.import_module(launch.module), launch.kernel)
     while (
@@ -109,6 +124,9 @@ def repeat(launch: Launch) -> None:
     def tensor(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(tensor, value))
+        if isinstance(value, Described):
+            kind = importlib.import_module("triton.tools.tensor_descriptor").TensorDescriptor
+            return kind(tensor(value.tensor), **value.rest)
         if not isinstance(value, View):
             return value
         flat = memory[value.memory].view(getattr(tritensor, value.dtype))
@@ -116,5 +134,14 @@ def repeat(launch: Launch) -> None:
 
     given = {name: tensor(each) for name, each in launch.kwargs.items()}
     function[launch.grid](*map(tensor, launch.args), **given)
-    for key, each in launch.after.items():
-        assert np.array_equal(memory[key].cpu().numpy(), each), f"{launch.kernel} makes something else"
+    found = {key: memory[key].cpu().numpy() for key in launch.after}
+    return _numbers(launch, found), _numbers(launch, launch.after)
+
+
+def _numbers(launch: Launch, memory: dict[int, np.ndarray]) -> dict[str, np.ndarray]:
+    found = {}
+    for place, (key, each) in enumerate(memory.items()):
+        values = tritensor.from_numpy(each).view(getattr(tritensor, launch.dtypes[key]))
+        values = values.double() if values.is_floating_point() else values
+        found[f"memory {place} of {launch.kernel}"] = values.numpy()
+    return found

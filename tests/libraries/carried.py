@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-
-class Different(AssertionError):
-    """A result is not PyTorch's."""
+from .cases import Different
 
 
 class Carried:
@@ -84,10 +82,10 @@ class Carried:
 
 
 def plain(value: Any) -> np.ndarray:
-    """A tensor, number or string as an array; halves as float32."""
+    """A tensor, number or string as an array; what is shorter than float32 as that."""
     if torch.is_tensor(value):
         value = value.detach().cpu()
-        value = value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
+        value = value.float() if value.is_floating_point() and value.dtype != torch.float64 else value
         return np.array(value.resolve_conj().resolve_neg().numpy())
     return np.asarray(str(value).removeprefix("torch.") if isinstance(value, str) else value)
 

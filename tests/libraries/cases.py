@@ -14,6 +14,11 @@ import time
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any
+
+
+class Different(AssertionError):
+    """A result is not PyTorch's."""
 
 
 def main(program: str, folder: str, how: str, *wanted: str) -> None:
@@ -46,13 +51,15 @@ def main(program: str, folder: str, how: str, *wanted: str) -> None:
             tell(name[5:], failure, begun)
 
 
-def tell(name: str, error: BaseException | None, begun: float) -> None:
-    """Print how a case ended; an error's traceback goes to stderr."""
+def tell(name: str, error: BaseException | None, begun: float, **more: Any) -> None:
+    """Print how a case ended, in a line of its own; an error's traceback goes to stderr."""
     words = None
     if error is not None:
+        print(f"== {name}", file=sys.stderr)
         traceback.print_exception(error)
         words = f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
-    print(json.dumps({"case": name, "error": words, "seconds": round(time.perf_counter() - begun, 2)}), flush=True)
+    said = {"case": name, "error": words, "seconds": round(time.perf_counter() - begun, 2), **more}
+    print("\n" + json.dumps(said), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from ..memory.lifted import Lifted
 from ..operators.function import Function
 from ..tensors import Tensor, tensors_in
 from ..types import devices
+from ..types.formats import is_dense
 from .schemas import Schema
 
 
@@ -29,8 +30,18 @@ class Namespace:
         raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
 
 
+class Own(Namespace):
+    """PyTorch's namespace: its operators are methods and functions here, but for one that libraries ask for by name."""
+
+    def is_non_overlapping_and_dense(self, x: Tensor) -> bool:
+        """True if every element of the memory between the tensor's first and last is used, and once."""
+        return is_dense(x.shape, x.stride())
+
+
 class Namespaces:
     """What `tritensor.ops` is: the operators by namespace and name, `ops.mylib.sin(x)`; any namespace is there."""
+
+    aten = Own("aten")
 
     def __getattr__(self, name: str) -> Namespace:
         if name.startswith("__"):
@@ -276,8 +287,8 @@ def _recorded(operator: CustomOpDef) -> type[Function]:
 def defined(qualname: str) -> CustomOpDef | None:
     """The operator of a name, `mylib::sin`, if there is one."""
     namespace, _, name = qualname.partition("::")
-    found: CustomOpDef | None = getattr(getattr(ops, namespace), name.partition(".")[0], None)
-    return found
+    found = getattr(getattr(ops, namespace), name.partition(".")[0], None)
+    return found if isinstance(found, CustomOpDef) else None
 
 
 def found_by(op: CustomOpDef | str) -> CustomOpDef:

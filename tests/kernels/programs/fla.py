@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..declared import Begun, called, given, half, integers, named, uniform, unit
+from ..declared import Begun, Case, called, given, half, integers, named, uniform, unit
 
 Tensor = Any
 
@@ -34,6 +34,7 @@ def recurrence(
 ) -> Tensor:
     """What all of them compute, step by step, of (batch, time, head, channel): decayed states, delta rules."""
     state = torch.zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3], dtype=q.dtype)
+    decay = decay[..., None] if decay is not None and decay.ndim == 3 else decay  # one number a head
     outputs = []
     for t in range(q.shape[1]):
         kt, vt = k[:, t], v[:, t]
@@ -63,18 +64,18 @@ CHUNK = {"q": (1, 40, 2, 32), "k": unit(1, 40, 2, 32), "v": (1, 40, 2, 32)}
 HALVES = {"q": half(1, 40, 2, 32), "k": half(1, 40, 2, 32, scale=0.17), "v": half(1, 40, 2, 32)}
 
 
+def by_steps(path: str, gradients: str, **rest: Any) -> Case:
+    """A case of a recurrence, of short inputs and those of the rest, by their names in `recurrence`."""
+    return case(path, gradients, 0.01, first=True, **{**STEPS, **rest})(recurrence)
+
+
+def by_chunks(path: str, gradients: str = "", **rest: Any) -> Case:
+    return case(path, gradients, 0.03, first=True, **{**CHUNK, **rest})(recurrence)
+
+
 CASES_1 = [
-    case("ops.gla:fused_recurrent_gla as gla_by_steps", "q k v g", 0.01, first=True, **STEPS, g=negative(1, 6, 2, 16))(
-        lambda q, k, v, g: recurrence(q, k, v, g)
-    ),
-    case(
-        "ops.simple_gla:fused_recurrent_simple_gla as simple_gla_by_steps",
-        "q k v",
-        0.01,
-        first=True,
-        **STEPS,
-        g=negative(1, 6, 2),
-    )(lambda q, k, v, g: recurrence(q, k, v, g[..., None])),
+    by_steps("ops.gla:fused_recurrent_gla as gla_by_steps", "q k v decay", decay=negative(1, 6, 2, 16)),
+    by_steps("ops.simple_gla:fused_recurrent_simple_gla as simple_gla_by_steps", "q k v", decay=negative(1, 6, 2)),
 ]
 
 
@@ -87,35 +88,28 @@ CASES_2 = [
     case("ops.retention:fused_recurrent_retention as retention_by_steps", "q k v", 0.01, first=True, **STEPS)(
         lambda q, k, v: recurrence(q, k, v, retained(q))
     ),
-    case(
+    by_steps(
         "ops.linear_attn:fused_recurrent_linear_attn as linear_attention_by_steps",
         "q k v",
-        0.01,
         options={"normalize": False},
-        first=True,
-        **STEPS,
-    )(lambda q, k, v: recurrence(q, k, v)),
+    ),
 ]
 
 
 DELTA = {**STEPS, "k": unit(1, 6, 2, 16), "beta": uniform(1, 6, 2)}
 
 
-CASES_3 = [
-    case("ops.delta_rule:fused_recurrent_delta_rule as delta_rule_by_steps", "q k v beta", 0.01, first=True, **DELTA)(
-        lambda q, k, v, beta: recurrence(q, k, v, None, beta)
-    ),
-]
+CASES_3 = [by_steps("ops.delta_rule:fused_recurrent_delta_rule as delta_rule_by_steps", "q k v beta", **DELTA)]
 
 
-@given("", 0.01, **DELTA, g=negative(1, 6, 2))(lambda q, k, v, beta, g: recurrence(q, k, v, g[..., None], beta))
-def gated_delta_rule_by_steps(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor) -> Tensor:
-    return call("ops.gated_delta_rule:fused_recurrent_gated_delta_rule", q, k, v, g, beta=beta)[0]
+@given("", 0.01, **DELTA, decay=negative(1, 6, 2))(recurrence)
+def gated_delta_rule_by_steps(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, decay: Tensor) -> Tensor:
+    return call("ops.gated_delta_rule:fused_recurrent_gated_delta_rule", q, k, v, decay, beta=beta)[0]
 
 
-@given("", 0.01, **DELTA, g=negative(1, 6, 2, 16))(lambda q, k, v, beta, g: recurrence(q, k, v, g, beta))
-def kda_by_steps(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor) -> Tensor:
-    return call("ops.kda:fused_recurrent_kda", q, k, v, g, beta)[0]
+@given("", 0.01, **DELTA, decay=negative(1, 6, 2, 16))(recurrence)
+def kda_by_steps(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, decay: Tensor) -> Tensor:
+    return call("ops.kda:fused_recurrent_kda", q, k, v, decay, beta)[0]
 
 
 def gated(x: Tensor, g: Tensor) -> Tensor:
@@ -131,15 +125,9 @@ CASES_4 = [
         gated
     ),
     case("ops.hgrn:chunk_hgrn as hgrn_by_chunks", "x g", first=True, x=(2, 40, 16), g=negative(2, 40, 16))(gated),
-    case(
-        "ops.rwkv6:fused_recurrent_rwkv6 as rwkv6_by_steps",
-        "q k v w u",
-        0.01,
-        first=True,
-        **STEPS,
-        w=negative(1, 6, 2, 16),
-        u=(2, 16),
-    )(lambda q, k, v, w, u: recurrence(q, k, v, w, u=u)),
+    by_steps(
+        "ops.rwkv6:fused_recurrent_rwkv6 as rwkv6_by_steps", "q k v decay u", decay=negative(1, 6, 2, 16), u=(2, 16)
+    ),
 ]
 
 
@@ -164,55 +152,30 @@ def iplr_by_steps(q: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> Tens
 
 
 CASES_5 = [
-    case("ops.gla:chunk_gla as gla_by_chunks", "q k v g", 0.03, first=True, **CHUNK, g=negative(1, 40, 2, 32))(
-        lambda q, k, v, g: recurrence(q, k, v, g)
-    ),
-    case(
-        "ops.simple_gla:chunk_simple_gla as simple_gla_by_chunks",
-        "q k v g",
-        0.03,
-        first=True,
-        **CHUNK,
-        g=negative(1, 40, 2),
-    )(lambda q, k, v, g: recurrence(q, k, v, g[..., None])),
-    case(
-        "ops.simple_gla:parallel_simple_gla as simple_gla_in_parallel",
-        "q k v g",
-        0.03,
-        first=True,
-        **CHUNK,
-        g=negative(1, 40, 2),
-    )(lambda q, k, v, g: recurrence(q, k, v, g[..., None])),
+    by_chunks("ops.gla:chunk_gla as gla_by_chunks", "q k v decay", decay=negative(1, 40, 2, 32)),
+    by_chunks("ops.simple_gla:chunk_simple_gla as simple_gla_by_chunks", "q k v decay", decay=negative(1, 40, 2)),
+    by_chunks("ops.simple_gla:parallel_simple_gla as simple_gla_in_parallel", "q k v decay", decay=negative(1, 40, 2)),
     case("ops.retention:fused_chunk_retention as retention_by_chunks", "", 0.03, first=True, **CHUNK)(
         lambda q, k, v: recurrence(q, k, v, retained(q))
     ),
-    case(
-        "ops.linear_attn:chunk_linear_attn as linear_attention_by_chunks",
-        "",
-        0.03,
-        options={"normalize": False},
-        first=True,
-        **CHUNK,
-    )(lambda q, k, v: recurrence(q, k, v)),
+    by_chunks("ops.linear_attn:chunk_linear_attn as linear_attention_by_chunks", options={"normalize": False}),
 ]
 
 
-@given("q k v beta", 0.05, **HALVES, beta=uniform(1, 40, 2))(lambda q, k, v, beta: recurrence(q, k, v, None, beta))
+@given("q k v beta", 0.05, **HALVES, beta=uniform(1, 40, 2))(recurrence)
 def delta_rule_by_chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tensor:
     return call("ops.delta_rule:chunk_delta_rule", q, k, v, beta.to(q.dtype))[0]
 
 
-@given("q k v beta g", 0.03, **CHUNK, beta=uniform(1, 40, 2), g=negative(1, 40, 2))(
-    lambda q, k, v, beta, g: recurrence(q, k, v, g[..., None], beta)
-)
-def gated_delta_rule_by_chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor) -> Tensor:
-    return call("ops.gated_delta_rule:chunk_gated_delta_rule", q, k, v, g, beta)[0]
-
-
 CASES_6 = [
-    case(
-        "ops.rwkv6:chunk_rwkv6 as rwkv6_by_chunks", "", 0.03, first=True, **CHUNK, w=negative(1, 40, 2, 32), u=(2, 32)
-    )(lambda q, k, v, w, u: recurrence(q, k, v, w, u=u)),
+    by_chunks(
+        "ops.gated_delta_rule:chunk_gated_delta_rule as gated_delta_rule_by_chunks",
+        "q k v decay beta",
+        decay=negative(1, 40, 2),
+        beta=uniform(1, 40, 2),
+    ),
+    by_chunks("ops.rwkv6:chunk_rwkv6 as rwkv6_by_chunks", decay=negative(1, 40, 2, 32), u=(2, 32)),
+    by_chunks("ops.kda:chunk_kda as kda_by_chunks", decay=negative(1, 40, 2, 32), beta=uniform(1, 40, 2)),
 ]
 
 
@@ -221,13 +184,6 @@ CASES_6 = [
 )
 def dplr_by_chunks(q: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> Tensor:
     return call("ops.generalized_delta_rule.dplr.chunk:chunk_dplr_delta_rule", q, k, v, a, -a * 0.5, w)[0]
-
-
-@given("", 0.03, **CHUNK, beta=uniform(1, 40, 2), g=negative(1, 40, 2, 32))(
-    lambda q, k, v, beta, g: recurrence(q, k, v, g, beta)
-)
-def kda_by_chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor) -> Tensor:
-    return call("ops.kda:chunk_kda", q, k, v, g, beta)[0]
 
 
 def attended(q: Tensor, k: Tensor, v: Tensor, g: Tensor | None = None) -> Tensor:
