@@ -151,14 +151,14 @@ instruction(*{name.split(".")[0] for name in (*_FLOAT, *_INTEGER)} - {"mul", "ma
 
 
 @lru_cache(maxsize=256)
-def flushed(kernel: Kernel) -> set[int]:
+def _flushed(kernel: Kernel) -> frozenset[int]:
     """The registers that only instructions that flush to zero write: flushing them again would change nothing."""
     by: dict[int, bool] = {}
     for i in (each for block in kernel.blocks for each in block.instructions):
         for register in i.operands[:1]:
             if isinstance(register, Register):
                 by[register.slot] = by.get(register.slot, True) and "ftz" in i.parts and i.parts[-1] == "f32"
-    return {slot for slot, only in by.items() if only}
+    return frozenset(slot for slot, only in by.items() if only)
 
 
 def _rounded(i: Instruction, kernel: Kernel, compute: Callable[..., Array], kind: Type) -> Callable[..., Array]:
@@ -171,7 +171,7 @@ def _rounded(i: Instruction, kernel: Kernel, compute: Callable[..., Array], kind
     if mode:
         compute = _directed(parts[0], mode)
     if kind.number is np.float32 and "ftz" in parts:
-        exact, known = compute, flushed(kernel)
+        exact, known = compute, _flushed(kernel)
         needs = [not (isinstance(each, Register) and each.slot in known) for each in i.operands[1:]]
         compute = lambda *values: flush(exact(*[flush(v) if need else v for v, need in zip(values, needs)]))  # noqa: E731
     if "sat" in parts:

@@ -3,7 +3,6 @@ error and not a matter of luck."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
@@ -149,9 +148,9 @@ class Shared:
         return self._state is not None
 
     def row(self, value: Array) -> Array | None:
-        """What is the same for all blocks, (…, 1, threads); None if it is not."""
-        first = value[..., :1, :]
-        return first if value.shape[-2] == 1 or value.strides[-2] == 0 or (value == first).all() else None
+        """What is the same for all blocks, (1, threads); None if it is not."""
+        first = value[:1]
+        return first if len(value) == 1 or not value.strides[0] or (value == first).all() else None
 
     def _follow(self, event: tuple[Any, ...], key: Hashable) -> bool:
         """Go on to the state behind an event; False if it depends on the values that are written."""
@@ -268,8 +267,8 @@ class Shared:
         assert where is not None
 
         def make() -> tuple[Array, Array, Array, int]:
-            shape = np.broadcast_shapes((1 if alike else m.blocks, m.threads), where.shape)
-            wide, chosen = np.broadcast_to(where, shape).reshape(-1).astype(np.int64), np.arange(math.prod(shape))
+            shape = 1 if alike else m.blocks, m.threads
+            wide, chosen = np.broadcast_to(where, shape).reshape(-1).astype(np.int64), np.arange(shape[0] * m.threads)
             if active is not None:
                 chosen = np.broadcast_to(active, shape).reshape(-1).nonzero()[0]
             lanes, wide = chosen % m.threads, wide[chosen]
