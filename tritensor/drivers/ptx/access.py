@@ -125,7 +125,9 @@ def _atomic(i: Instruction, kernel: Kernel) -> Step:
             bits = [np.broadcast_to(read(m), active.shape)[active] for read in each]
             olds = []
             for half in range(1 + packed):
-                values = [kind.read(np.ascontiguousarray(pairs(value)[..., half])) for value in bits] if packed else bits
+                values = (
+                    [kind.read(np.ascontiguousarray(pairs(value)[..., half])) for value in bits] if packed else bits
+                )
                 step = address + address.dtype.type(whole.size * at + kind.size * half)
                 olds.append(_in_turns(m, holder, step, kind, operator, values, active))
             if writes:

@@ -276,7 +276,7 @@ class Shared:
             if wrong.any():
                 why = "misaligned" if (wide & (nbytes - 1)).any() else f"beyond the {self.size} bytes there are"
                 blocks = np.zeros_like(lanes) if alike else chosen // m.threads
-                self._conflict(m, f"an access of {nbytes} bytes of shared memory is {why}", blocks, lanes, wrong)
+                self.conflict(f"an access of {nbytes} bytes of shared memory is {why}", blocks, lanes, wrong)
             return chosen, lanes, wide, nbytes
 
         if alike:
@@ -332,7 +332,7 @@ class Shared:
                 last[pattern.words] = pattern.lanes
                 left &= last[pattern.words[::step]] // 32 != lanes // 32
             if left.any() and _apart(kept[left], words[left]):
-                self._conflict(m, "two threads write different values to the same shared address", blocks, lanes, left)
+                self.conflict("two threads write different values to the same shared address", blocks, lanes, left)
 
     def cells(self, m: Machine, addresses: Array, nbytes: int, active: Array) -> tuple[Array, Array]:
         """As of global memory. Threads may use one address at once; who reads it otherwise has to meet them first."""
@@ -363,10 +363,10 @@ class Shared:
         if kind == "read":
             if not self.wrote[at].all():
                 text = "shared memory is read that nothing has written"
-                self._conflict(m, text, blocks, lanes, self.wrote[at] == 0)
+                self.conflict(text, blocks, lanes, self.wrote[at] == 0)
             if hazard is not None and hazard.any():
                 text = "shared memory is read that another thread wrote, with no barrier between"
-                self._conflict(m, text, blocks, lanes, hazard)
+                self.conflict(text, blocks, lanes, hazard)
             who = warps if elsewhere is None else np.where(elsewhere, np.int32(-1), warps)
             self.seen[at], self.reader[at] = m.now, who
             self._last_read = m.now
@@ -376,7 +376,7 @@ class Shared:
             return True
         if elsewhere is not None and elsewhere.any():
             text = "shared memory is written that another warp has read, with no barrier between"
-            self._conflict(m, text, blocks, lanes, elsewhere)
+            self.conflict(text, blocks, lanes, elsewhere)
         if kind == "write" and hazard is not None and hazard.any():
             if words is None or self._state is not None:
                 return False
@@ -384,7 +384,7 @@ class Shared:
             differs = (self._memory(pattern.nbytes)[:, pattern.places] != words)[0]
             if (np.repeat(differs, pattern.number) & hazard).any():
                 text = "shared memory is written that another thread wrote, with no barrier between"
-                self._conflict(m, text, blocks, lanes, hazard)
+                self.conflict(text, blocks, lanes, hazard)
         self.wrote[at], self.writer[at] = m.now, lanes if kind == "write" else -1
         self._last_write = m.now
         return True
@@ -397,7 +397,8 @@ class Shared:
             found &= (writer // 32 != warps) | (wrote > self._together[blocks, warps])
         return found
 
-    def _conflict(self, m: Machine, text: str, blocks: Array, lanes: Array, wrong: Array) -> None:
-        found = np.zeros((m.blocks, m.threads), np.bool_)
+    def conflict(self, text: str, blocks: Array, lanes: Array, wrong: Array) -> None:
+        """Raise an error about those accesses, by block and thread, that are wrong."""
+        found = np.zeros((self._m.blocks, self._m.threads), np.bool_)
         found[blocks[wrong], lanes[wrong]] = True
-        m.fail(text, found)
+        self._m.fail(text, found)
