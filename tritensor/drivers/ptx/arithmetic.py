@@ -10,8 +10,8 @@ import numpy as np
 
 from .parse import Instruction, Kernel, Register
 from .state import Machine, Mask
-from .table import Step, instruction, source, target, unknown, writes
-from .values import PACKED, ROUNDINGS, TYPES, Type, directed, flush, pairs
+from .table import Step, instruction, source, target, unknown, writes, writes_halves
+from .values import PACKED, ROUNDINGS, TYPES, Type, directed, flush
 
 __all__: list[str] = []
 
@@ -230,14 +230,7 @@ def _by_halves(i: Instruction, kernel: Kernel) -> Step:
         elif "relu" in i.parts:
             signed = compute
             compute = lambda *values: np.maximum(signed(*values), kind.number(0))  # noqa: E731
-    write = target(i.operands[0], TYPES["b32"])
-    reads = [source(operand, TYPES["b32"]) for operand in i.operands[1:]]
-
-    def run(m: Machine, mask: Mask) -> None:
-        found = kind.write(compute(*[kind.read(pairs(read(m))) for read in reads]))
-        write(m, np.ascontiguousarray(found).view(np.uint32)[..., 0], mask)
-
-    return run
+    return writes_halves(i, kind, compute)
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
