@@ -35,7 +35,7 @@ Work = Callable[[], object]
 @torch.cuda.jit
 @triton.jit
 def _rows(out_ptr, x_ptr, M, N, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Rows times their numbers' cosine, read and written by the copy engine."""
+    """Rows times two, read and written by the copy engine."""
     x = tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [ROWS, COLUMNS])
     out = tl.make_tensor_descriptor(out_ptr, [M, N], [N, 1], [ROWS, COLUMNS])
     row = tl.program_id(0) * ROWS

@@ -100,3 +100,11 @@ def test_relu_of_packed_integers() -> None:
     assert found.view(np.int16).reshape(4, 2).tolist() == [[5, 2]] * 4
     found = compute("min.relu.s16x2 %out, %a0, %a1;", [a.view(U32)[:, 0], b.view(U32)[:, 0]], U32)
     assert found.view(np.int16).reshape(4, 2).tolist() == [[0, 0]] * 4
+
+
+def test_comparisons_of_packed_floats_are_numbers() -> None:
+    a, b = np.array([[1, np.nan]] * 4, np.float16), np.array([[2, 1]] * 4, np.float16)
+    found = compute("set.ltu.f16x2.f16x2 %out, %a0, %a1;", [a.view(U32)[:, 0], b.view(U32)[:, 0]], U32)
+    assert found.view(np.float16).reshape(4, 2).tolist() == [[1, 1]] * 4
+    found = compute("set.gt.f16x2.f16x2 %out, %a1, %a0;", [a.view(U32)[:, 0], b.view(U32)[:, 0]], U32)
+    assert found.view(np.float16).reshape(4, 2).tolist() == [[1, 0]] * 4

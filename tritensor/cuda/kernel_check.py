@@ -160,7 +160,7 @@ def check_kernel(
 
 def _named(kernel: object) -> tuple[str, list[str]]:
     """The name of a kernel, of which one that is tuned is made, and those of its parameters."""
-    while not hasattr(kernel, "arg_names") and hasattr(kernel, "fn"):
+    while not hasattr(kernel, "__name__") and hasattr(kernel, "fn"):
         kernel = kernel.fn
     found = getattr(kernel, "arg_names", None) or getattr(getattr(kernel, "kernel", None), "parameters", None)
     if found is None:

@@ -108,12 +108,12 @@ class Shadow:
         """Note a copy: what was not written in its source is not in its target."""
         to, by = self._at(target), self._at(source)
         if to is None or by is None:
-            return self.mark(target, nbytes)
-        unit = target - to.base | source - by.base | to.grain | by.grain
-        by.refine(unit)
-        to.refine(unit)
-        to.range(target, nbytes)["written"] = by.range(source, nbytes)["written"]
-        return None
+            self.mark(target, nbytes)
+        else:
+            unit = target - to.base | source - by.base | to.grain | by.grain
+            by.refine(unit)
+            to.refine(unit)
+            to.range(target, nbytes)["written"] = by.range(source, nbytes)["written"]
 
     def _at(self, address: int) -> _Allocation | None:
         at = bisect_right(self._bases, address) - 1

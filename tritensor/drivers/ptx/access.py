@@ -104,57 +104,35 @@ _ATOMIC: dict[str, Callable[..., np.ndarray]] = {
 
 @instruction("atom", "red")
 def _atomic(i: Instruction, kernel: Kernel) -> Step:
+    """Of numbers side by side, in vectors and in pairs, each changes atomically, the whole does not."""
     space, suffix = _space(i), i.parts[-1]
     packed = suffix in ("f16x2", "bf16x2")
     kind = TYPES[suffix[:-2] if packed else suffix]
+    whole = TYPES["b32"] if packed else kind
     operator = next(_ATOMIC[part] for part in i.parts if part in _ATOMIC)
     returns = i.parts[0] == "atom"
     where = place(i.operands[returns], 64 if space == "global" else 32)
-    groups = [_registers(operand) for operand in i.operands[1 + returns :]]
-    count = len(groups[0])
-    if packed or count > 1:
-        return _several_atomics(i, kernel, kind, operator, where)
-    reads = [source(group[0], kind) for group in groups]
-    write = target(i.operands[0], kind) if returns else None
-
-    def run(m: Machine, mask: Mask) -> None:
-        active = m.full(mask)
-        values = [np.broadcast_to(read(m), active.shape)[active] for read in reads]
-        result = _in_turns(m, m.memory if space == "global" else m.shared, where(m), kind, operator, values, active)
-        if write is not None:
-            write(m, result, active)
-
-    return run
-
-
-def _several_atomics(
-    i: Instruction, kernel: Kernel, kind: Type, operator: Callable[..., np.ndarray], where: Callable[..., np.ndarray]
-) -> Step:
-    """Numbers that lie side by side, each of which changes atomically, the whole does not: in vectors, in pairs."""
-    if _space(i) != "global":
-        raise unknown(i, kernel)
-    returns = i.parts[0] == "atom"
-    packed = i.parts[-1].endswith("x2")
-    whole = TYPES["b32"] if packed else kind
-    halves = 2 if packed else 1
-    reads = [source(each, whole) for each in _registers(i.operands[1 + returns])]
+    groups = zip(*map(_registers, i.operands[1 + returns :]))
+    reads = [[source(each, whole) for each in group] for group in groups]
     writes = [target(each, whole) for each in _registers(i.operands[0])] if returns else []
+    if space != "global" and (packed or len(reads) > 1):
+        raise unknown(i, kernel)
 
     def run(m: Machine, mask: Mask) -> None:
-        active = m.full(mask)
-        address = where(m)
-        for at, read in enumerate(reads):
-            bits = np.broadcast_to(read(m), active.shape)
+        active, address = m.full(mask), where(m)
+        holder = m.memory if space == "global" else m.shared
+        for at, each in enumerate(reads):
+            bits = [np.broadcast_to(read(m), active.shape)[active] for read in each]
             olds = []
-            for half in range(halves):
-                value = kind.read(np.ascontiguousarray(pairs(bits)[..., half])) if packed else bits
+            for half in range(1 + packed):
+                values = (
+                    [kind.read(np.ascontiguousarray(pairs(value)[..., half])) for value in bits] if packed else bits
+                )
                 step = address + address.dtype.type(whole.size * at + kind.size * half)
-                olds.append(_in_turns(m, m.memory, step, kind, operator, [value[active]], active))
-            if writes and packed:
+                olds.append(_in_turns(m, holder, step, kind, operator, values, active))
+            if writes:
                 both = np.stack([kind.write(old) for old in olds], -1)
-                writes[at](m, both.view(np.uint32)[..., 0], active)
-            elif writes:
-                writes[at](m, olds[0], active)
+                writes[at](m, whole.read(both.view(whole.bits)[..., 0]), active)
 
     return run
 
@@ -307,7 +285,6 @@ def _shuffle(i: Instruction, kernel: Kernel) -> Step:
             found = values.take(picked, axis=-1)
         else:
             picked, ok = lanes_of(m.by_warp(distance(m)), m.by_warp(limits(m)))
-            values, picked = np.broadcast_arrays(values, picked)
             found = np.take_along_axis(values, picked, -1)
         shape = m.blocks, m.threads
         write(m, found.reshape(shape), mask)

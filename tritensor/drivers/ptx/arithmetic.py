@@ -10,8 +10,8 @@ import numpy as np
 
 from .parse import Instruction, Kernel, Register
 from .state import Machine, Mask
-from .table import Step, instruction, source, target, unknown, writes
-from .values import PACKED, ROUNDINGS, TYPES, Type, directed, flush, pairs
+from .table import Step, instruction, source, target, unknown, writes, writes_halves
+from .values import PACKED, ROUNDINGS, TYPES, Type, directed, flush
 
 __all__: list[str] = []
 
@@ -151,14 +151,14 @@ instruction(*{name.split(".")[0] for name in (*_FLOAT, *_INTEGER)} - {"mul", "ma
 
 
 @lru_cache(maxsize=256)
-def flushed(kernel: Kernel) -> set[int]:
+def _flushed(kernel: Kernel) -> frozenset[int]:
     """The registers that only instructions that flush to zero write: flushing them again would change nothing."""
     by: dict[int, bool] = {}
     for i in (each for block in kernel.blocks for each in block.instructions):
         for register in i.operands[:1]:
             if isinstance(register, Register):
                 by[register.slot] = by.get(register.slot, True) and "ftz" in i.parts and i.parts[-1] == "f32"
-    return {slot for slot, only in by.items() if only}
+    return frozenset(slot for slot, only in by.items() if only)
 
 
 def _rounded(i: Instruction, kernel: Kernel, compute: Callable[..., Array], kind: Type) -> Callable[..., Array]:
@@ -171,7 +171,7 @@ def _rounded(i: Instruction, kernel: Kernel, compute: Callable[..., Array], kind
     if mode:
         compute = _directed(parts[0], mode)
     if kind.number is np.float32 and "ftz" in parts:
-        exact, known = compute, flushed(kernel)
+        exact, known = compute, _flushed(kernel)
         needs = [not (isinstance(each, Register) and each.slot in known) for each in i.operands[1:]]
         compute = lambda *values: flush(exact(*[flush(v) if need else v for v, need in zip(values, needs)]))  # noqa: E731
     if "sat" in parts:
@@ -230,14 +230,7 @@ def _by_halves(i: Instruction, kernel: Kernel) -> Step:
         elif "relu" in i.parts:
             signed = compute
             compute = lambda *values: np.maximum(signed(*values), kind.number(0))  # noqa: E731
-    write = target(i.operands[0], TYPES["b32"])
-    reads = [source(operand, TYPES["b32"]) for operand in i.operands[1:]]
-
-    def run(m: Machine, mask: Mask) -> None:
-        found = kind.write(compute(*[kind.read(pairs(read(m))) for read in reads]))
-        write(m, np.ascontiguousarray(found).view(np.uint32)[..., 0], mask)
-
-    return run
+    return writes_halves(i, kind, compute)
 
 
 # ---- products -------------------------------------------------------------------------------------------------------

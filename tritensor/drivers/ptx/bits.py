@@ -8,7 +8,7 @@ import numpy as np
 
 from .parse import Immediate, Instruction, Kernel, Operand, Register, Vector
 from .state import Machine, Mask
-from .table import Step, instruction, source, target, unknown, writes
+from .table import Step, instruction, source, target, unknown, writes, writes_halves
 from .values import PACKED, TYPES, Type, flush, pairs
 
 __all__: list[str] = []
@@ -201,7 +201,9 @@ def _set(i: Instruction, kernel: Kernel) -> Step:
     compare = _comparison(i.parts[1], floating)
     combine = next((part for part in i.parts[2:-1] if part in ("and", "or", "xor")), "")
     if i.parts[0] == "set":
-        return _set_numbers(i, kernel, kind, compare)
+        if i.parts[2:] != (suffix, suffix) or suffix not in PACKED:
+            raise unknown(i, kernel)
+        return writes_halves(i, kind, lambda a, b: compare(a, b).astype(kind.number))  # 1 or 0
     if combine:
         raise unknown(i, kernel)
     first = i.operands[0]
@@ -227,21 +229,6 @@ def _set(i: Instruction, kernel: Kernel) -> Step:
         writes[0](m, found, mask)
         if len(writes) > 1:
             writes[1](m, ~found, mask)
-
-    return run
-
-
-def _set_numbers(i: Instruction, kernel: Kernel, kind: Type, compare: Callable[..., np.ndarray]) -> Step:
-    """Comparisons of the two numbers of registers, each of which becomes 1 or 0."""
-    if i.parts[2:] != (i.parts[-1],) * 2 or i.parts[-1] not in PACKED:
-        raise unknown(i, kernel)
-    write = target(i.operands[0], TYPES["b32"])
-    reads = [source(operand, TYPES["b32"]) for operand in i.operands[1:3]]
-
-    def run(m: Machine, mask: Mask) -> None:
-        found = compare(*[kind.read(pairs(read(m))) for read in reads])
-        bits = kind.write(found.astype(kind.number))
-        write(m, np.ascontiguousarray(bits).view(np.uint32)[..., 0], mask)
 
     return run
 

@@ -92,16 +92,14 @@ class Counters:
         blocks = np.repeat(np.arange(self._size, dtype=np.uint64), len(sectors) // self._size)
         self._note("load" if kind == "load" else "store", sectors, blocks[:, None], fresh)
 
-    def bulk_access(self, machine: Any, kind: str, block: int, region: np.ndarray) -> None:
-        """The copy engine accesses a view of global memory, bytes with the innermost dimension last, for one block."""
+    def bulk_access(
+        self, machine: Any, kind: str, block: int, rows: np.ndarray, taken: np.ndarray, nbytes: int
+    ) -> None:
+        """The copy engine accesses `nbytes` at each address of rows that is taken, for one block."""
         self._on(machine)
-        starts: np.ndarray = np.array([[region.ctypes.data]], np.uint64)
-        nbytes = region.shape[-1]
-        for size, stride in zip(region.shape[:-1], region.strides):
-            starts = (starts + np.arange(size, dtype=np.uint64) * np.uint64(stride)).reshape(-1, 1)
-        sectors = starts // np.uint64(_SECTOR) + np.arange(nbytes // _SECTOR + 2, dtype=np.uint64)
-        fresh = sectors <= (starts + np.uint64(nbytes - 1)) // np.uint64(_SECTOR)
-        self.needed[kind] += nbytes * starts.size
+        sectors = np.where(taken, rows.astype(np.uint64) // np.uint64(_SECTOR), _NOBODY)
+        fresh = _distinct(sectors, taken)
+        self.needed[kind] += nbytes * int(taken.sum())
         self.requested[kind] += int(fresh.sum())
         self._note(kind, sectors, np.array([[block]], np.uint64), fresh)
 

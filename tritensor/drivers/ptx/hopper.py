@@ -103,10 +103,6 @@ class _Tiles:
         self.descriptor = source(operand, TYPES["b64"])
         self.lines, self.depth, self.kind, self.turned = lines, depth, kind, turned
 
-    def words(self, m: Machine) -> Array:
-        """The descriptor of each warpgroup."""
-        return np.broadcast_to(self.descriptor(m), (m.blocks, m.threads))[:, ::_GROUP]
-
     def chunks(self, m: Machine, words: Array, now: Array) -> Array:
         """The 16-byte chunks of the operand of each of the warpgroups that a mask picks."""
         word, starts = int(words[now][0]), (words[now] & np.uint64(0x3FFF)).astype(np.int64)
@@ -150,7 +146,7 @@ class _Tiles:
 
     def begin(self, m: Machine) -> Callable[[Array], Array]:
         """Makes the reader of the operand's numbers, (warpgroups, lines, depth), for the warpgroups of a mask."""
-        words = self.words(m)
+        words = np.broadcast_to(self.descriptor(m), (m.blocks, m.threads))[:, ::_GROUP]
 
         def load(now: Array) -> Array:
             chunks = self.chunks(m, words, now)

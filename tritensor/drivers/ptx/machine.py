@@ -70,10 +70,10 @@ class _Chunk(Machine):
             if mask is not None and mask.all():
                 mask = None
             block = blocks[at]
-            if not block.steps:
+            if block.steps is None:
                 _prepare(self.kernel, at)
             try:
-                for self.where, step in block.steps:
+                for self.where, step in block.steps:  # type: ignore[union-attr]
                     step(self, mask)
                 if self.counters is not None:
                     self.counters.executed(self, block, mask)
@@ -150,7 +150,7 @@ class _Chunk(Machine):
                     if place := self.async_state.get("flying", {}).get(slot):
                         self.fail(f"{i.name} reads sums (of products at {place}) that no wgmma.wait_group waits for")
                     if self.registers[slot] is None:
-                        self.unwritten(i, slot)
+                        self.fail(f"{i.name} reads register {self.kernel.names[slot]}, which nothing has written,")
 
 
 def _prepare(kernel: Kernel, at: int) -> None:
@@ -164,7 +164,7 @@ def _prepare(kernel: Kernel, at: int) -> None:
     block.end = _ENDS[last.parts[0]](last, kernel, following) if ends and last else _falls(following)
     if ends and last:  # so that errors name the line
         steps.append((last.where, lambda m, mask: None))
-    block.steps = steps or [(0, lambda m, mask: None)]
+    block.steps = steps
 
 
 End = Callable[[Any, Mask], None]

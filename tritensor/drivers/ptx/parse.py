@@ -82,8 +82,8 @@ class Block:
     """A basic block: instructions of which only the last may branch, wait or return."""
 
     instructions: list[Instruction] = field(default_factory=list)
-    #: what executes them, by whether a chunk has few lanes, made when the block is first entered, and what ends it
-    steps: list = field(default_factory=list)
+    #: what executes them, made when the block is first entered, and what ends it
+    steps: list | None = None
     end: object = None
 
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..shadow import Shadow
-from .memory import Memory, index_of, views
+from .memory import WORDS, Memory, index_of, views
 from .parse import Instruction, Kernel
 from .state import Machine, Mask
 from .table import Step, instruction
@@ -53,24 +53,16 @@ class Watched(Memory):
         self.shadow.update(_Accesses(m, addresses, active), nbytes, m.order)
         return found
 
-    def moved(self, m: Machine, block: int, region: Array, tile: Array | None = None) -> None:
-        """Tell of a copy of a tile, rows of bytes, by a block: a read, or a write of the bytes of `tile`."""
-        start, unit = region.ctypes.data, region.ctypes.data | region.shape[-1] | 16
-        for stride in region.strides[:-1]:
-            unit |= stride
-        unit &= -unit
-        starts, steps = np.array([start], np.int64), (*region.strides[:-1], unit)
-        for size, stride in zip((*region.shape[:-1], region.shape[-1] // unit), steps, strict=True):
-            starts = (starts[:, None] + np.arange(size) * stride).reshape(-1)
+    def moved(self, m: Machine, block: int, rows: Array, taken: Array, part: int, tile: Array | None = None) -> None:
+        """Tell of a copy, by a block, of the parts of a tile that are taken: a read, or a write of those of `tile`."""
         only = np.zeros((m.blocks, 1), np.bool_)
         only[block] = True
-        each = _Accesses(m, starts[None], only)
+        each = _Accesses(m, rows[taken][None], only)
         if tile is None:
-            self.shadow.read(each, unit)
+            self.shadow.read(each, part)
         else:
-            self.shadow.write(
-                each, *(np.ascontiguousarray(part).reshape(-1).view(f"V{unit}") for part in (region, tile))
-            )
+            words = tile.view(WORDS[part]).reshape(rows.shape)[taken]
+            self.shadow.write(each, views()[part].take(index_of(each.addresses, part)), words)
 
 
 class _Accesses:
@@ -166,6 +158,5 @@ def published(m: Machine, blocks: Array, lanes: Array, where: Array) -> None:
     if known is not None:
         wrong &= np.maximum(known[blocks[:, None], np.maximum(writer, 0)], known[blocks, lanes][:, None]) < wrote
     if wrong.any():
-        found = np.zeros((m.blocks, m.threads), np.bool_)
-        found[blocks[wrong.any(1)], lanes[wrong.any(1)]] = True
-        m.fail("shared memory is read asynchronously that a thread wrote, with no fence.proxy.async between", found)
+        text = "shared memory is read asynchronously that a thread wrote, with no fence.proxy.async between"
+        shared.conflict(text, blocks, lanes, wrong.any(1))

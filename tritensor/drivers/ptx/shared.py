@@ -3,7 +3,6 @@ error and not a matter of luck."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
@@ -149,9 +148,9 @@ class Shared:
         return self._state is not None
 
     def row(self, value: Array) -> Array | None:
-        """What is the same for all blocks, (…, 1, threads); None if it is not."""
-        first = value[..., :1, :]
-        return first if value.shape[-2] == 1 or value.strides[-2] == 0 or (value == first).all() else None
+        """What is the same for all blocks, (1, threads); None if it is not."""
+        first = value[:1]
+        return first if len(value) == 1 or not value.strides[0] or (value == first).all() else None
 
     def _follow(self, event: tuple[Any, ...], key: Hashable) -> bool:
         """Go on to the state behind an event; False if it depends on the values that are written."""
@@ -268,8 +267,8 @@ class Shared:
         assert where is not None
 
         def make() -> tuple[Array, Array, Array, int]:
-            shape = np.broadcast_shapes((1 if alike else m.blocks, m.threads), where.shape)
-            wide, chosen = np.broadcast_to(where, shape).reshape(-1).astype(np.int64), np.arange(math.prod(shape))
+            shape = 1 if alike else m.blocks, m.threads
+            wide, chosen = np.broadcast_to(where, shape).reshape(-1).astype(np.int64), np.arange(shape[0] * m.threads)
             if active is not None:
                 chosen = np.broadcast_to(active, shape).reshape(-1).nonzero()[0]
             lanes, wide = chosen % m.threads, wide[chosen]
@@ -277,7 +276,7 @@ class Shared:
             if wrong.any():
                 why = "misaligned" if (wide & (nbytes - 1)).any() else f"beyond the {self.size} bytes there are"
                 blocks = np.zeros_like(lanes) if alike else chosen // m.threads
-                self._conflict(m, f"an access of {nbytes} bytes of shared memory is {why}", blocks, lanes, wrong)
+                self.conflict(f"an access of {nbytes} bytes of shared memory is {why}", blocks, lanes, wrong)
             return chosen, lanes, wide, nbytes
 
         if alike:
@@ -333,7 +332,7 @@ class Shared:
                 last[pattern.words] = pattern.lanes
                 left &= last[pattern.words[::step]] // 32 != lanes // 32
             if left.any() and _apart(kept[left], words[left]):
-                self._conflict(m, "two threads write different values to the same shared address", blocks, lanes, left)
+                self.conflict("two threads write different values to the same shared address", blocks, lanes, left)
 
     def cells(self, m: Machine, addresses: Array, nbytes: int, active: Array) -> tuple[Array, Array]:
         """As of global memory. Threads may use one address at once; who reads it otherwise has to meet them first."""
@@ -364,10 +363,10 @@ class Shared:
         if kind == "read":
             if not self.wrote[at].all():
                 text = "shared memory is read that nothing has written"
-                self._conflict(m, text, blocks, lanes, self.wrote[at] == 0)
+                self.conflict(text, blocks, lanes, self.wrote[at] == 0)
             if hazard is not None and hazard.any():
                 text = "shared memory is read that another thread wrote, with no barrier between"
-                self._conflict(m, text, blocks, lanes, hazard)
+                self.conflict(text, blocks, lanes, hazard)
             who = warps if elsewhere is None else np.where(elsewhere, np.int32(-1), warps)
             self.seen[at], self.reader[at] = m.now, who
             self._last_read = m.now
@@ -377,7 +376,7 @@ class Shared:
             return True
         if elsewhere is not None and elsewhere.any():
             text = "shared memory is written that another warp has read, with no barrier between"
-            self._conflict(m, text, blocks, lanes, elsewhere)
+            self.conflict(text, blocks, lanes, elsewhere)
         if kind == "write" and hazard is not None and hazard.any():
             if words is None or self._state is not None:
                 return False
@@ -385,7 +384,7 @@ class Shared:
             differs = (self._memory(pattern.nbytes)[:, pattern.places] != words)[0]
             if (np.repeat(differs, pattern.number) & hazard).any():
                 text = "shared memory is written that another thread wrote, with no barrier between"
-                self._conflict(m, text, blocks, lanes, hazard)
+                self.conflict(text, blocks, lanes, hazard)
         self.wrote[at], self.writer[at] = m.now, lanes if kind == "write" else -1
         self._last_write = m.now
         return True
@@ -398,7 +397,8 @@ class Shared:
             found &= (writer // 32 != warps) | (wrote > self._together[blocks, warps])
         return found
 
-    def _conflict(self, m: Machine, text: str, blocks: Array, lanes: Array, wrong: Array) -> None:
-        found = np.zeros((m.blocks, m.threads), np.bool_)
+    def conflict(self, text: str, blocks: Array, lanes: Array, wrong: Array) -> None:
+        """Raise an error about those accesses, by block and thread, that are wrong."""
+        found = np.zeros((self._m.blocks, self._m.threads), np.bool_)
         found[blocks[wrong], lanes[wrong]] = True
-        m.fail(text, found)
+        self._m.fail(text, found)

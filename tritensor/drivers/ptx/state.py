@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import KernelError, KernelMemoryError, explain
-from .parse import Instruction, Kernel
+from .parse import Kernel
 from .values import TYPES
 
 WARP = 32
@@ -144,10 +144,6 @@ class Machine:
             place += f", program {number}" + ("" if thread is None else f", thread {thread}")
         kind = KernelMemoryError if memory else KernelError
         raise kind(explain(f"{'CUDA error: ' if memory else ''}{what} in {self.kernel.name}", place))
-
-    def unwritten(self, i: Instruction, slot: int) -> NoReturn:
-        """Raise an error for a register that is read before it is written."""
-        self.fail(f"{i.name} reads register {self.kernel.names[slot]}, which nothing has written,")
 
     # -- waiting
 

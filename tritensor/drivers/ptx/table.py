@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import KernelError
 from .parse import Address, Decimal, Immediate, Instruction, Kernel, Name, Operand, Register
 from .state import WARP, Machine, Mask
-from .values import TYPES, Type, bits_of, perturb
+from .values import TYPES, Type, bits_of, pairs, perturb
 
 Step = Callable[[Machine, Mask], None]
 Builder = Callable[[Instruction, Kernel], Step]
@@ -189,6 +189,18 @@ def writes(i: Instruction, kind: Type, kinds: list[Type], to: Type, compute: Cal
         first, second = reads
         return lambda m, mask: write(m, compute(first(m), second(m)), mask)
     return lambda m, mask: write(m, compute(*[read(m) for read in reads]), mask)
+
+
+def writes_halves(i: Instruction, kind: Type, compute: Callable[..., Array]) -> Step:
+    """The same of both halves of 32-bit registers."""
+    write = target(i.operands[0], TYPES["b32"])
+    reads = [source(operand, TYPES["b32"]) for operand in i.operands[1:]]
+
+    def run(m: Machine, mask: Mask) -> None:
+        found = kind.write(compute(*[kind.read(pairs(read(m))) for read in reads]))
+        write(m, np.ascontiguousarray(found).view(np.uint32)[..., 0], mask)
+
+    return run
 
 
 def _upper_half(compute: Callable[..., Array]) -> Callable[..., Array]:

@@ -217,7 +217,6 @@ class _Boxes:
         chunks: the 16-byte chunks of shared memory that each takes.
         places: its parts in global memory as elements of `memory.views()[self.part]`, (blocks, …, the innermost last);
             `valid` are those that lie within the array, None for all.
-        shape, inside: of the first block's tile in bytes, and the part of it within the array, which is `region`.
     """
 
     def __init__(self, m: Machine, lanes: Array, at: Array, first: Array, start: int) -> None:
@@ -252,29 +251,27 @@ class _Boxes:
         end = begin + ((high - low - 1) * strides).sum(1) + size - 1
         some = (high > low).all(1)
         m.memory.ranges(m, np.stack([begin, end], 1)[some].astype(np.uint64))
-        spans = [slice(a, b) for a, b in zip(low[0].tolist(), high[0].tolist(), strict=True)]
-        self.shape = (*box[:0:-1].tolist(), int(box[0]) * size)
-        self.inside = (*spans[:0:-1], slice(spans[0].start * size, spans[0].stop * size))
-        self._begin, self._strides = int(begin[0]), (*strides[:0:-1].tolist(), 1)
         whole = bool((low == 0).all() and (high == box).all())
-        self.part = 16 if whole and not (begin % 16).any() else size
+        # as large as lets all of a part lie within the array or outside
+        unit = 16 | size * int(np.bitwise_or.reduce(first[:, 0]) | (0 if whole else dim[0]))
+        self.part = unit & -unit
         self.places = (address + (first * strides).sum(1)).reshape(-1, *[1] * rank)
         self.valid: Any = None if whole else np.array(True)
         for axis in range(rank):
-            count = int(box[axis]) if axis else int(box[0]) * size // self.part
-            shape = [-1, *[1] * axis]
-            self.places = self.places + np.arange(count).reshape(shape) * (int(strides[axis]) if axis else self.part)
+            each = np.arange(0, box[axis], 1 if axis else self.part // size)
+            self.places = self.places + each.reshape(-1, *[1] * axis) * strides[axis]
             if not whole:
-                there = np.arange(count) + first[:, axis, None]
+                there = each + first[:, axis, None]
                 there = (there >= 0) & (there < dim[axis])
-                self.valid = self.valid & there.reshape(len(first), *[1] * (rank - 1 - axis), count, *[1] * axis)
+                self.valid = self.valid & there.reshape(len(first), *[1] * (rank - 1 - axis), -1, *[1] * axis)
         self.places = (self.places - FIRST) // self.part
 
-    def region(self) -> Array | None:
-        """The bytes of the first block's tile, or None if there are none."""
-        shape = [span.stop - span.start for span in self.inside]
-        begin = views()[1][self._begin - FIRST :]
-        return np.lib.stride_tricks.as_strided(begin, shape, self._strides) if all(shape) else None
+    def rows(self) -> tuple[Array, Array]:
+        """The addresses of the tiles' parts, (rows, parts), and which of them lie within the array."""
+        valid = np.array(True) if self.valid is None else self.valid
+        count = self.places.shape[-1]
+        rows = self.places.reshape(-1, count) * self.part + FIRST
+        return rows, np.broadcast_to(valid, self.places.shape).reshape(-1, count)
 
     def read(self) -> Array:
         """The tiles as (blocks, chunks); what lies outside of the array is filled."""
@@ -282,8 +279,8 @@ class _Boxes:
         if self.valid is None:
             found = memory.take(self.places)
         else:
-            fill = np.full(self.part, self.fill, np.uint8).view(memory.dtype)[0]
-            found = np.full(self.places.shape, fill, memory.dtype)
+            *outer, count = self.places.shape
+            found = np.full((*outer, count * self.part), self.fill, np.uint8).view(memory.dtype)
             found[self.valid] = memory[self.places[self.valid]]
         return found.reshape(len(found), -1).view(np.complex128)
 
@@ -335,11 +332,11 @@ def _copy_tile(i: Instruction, kernel: Kernel) -> Step:
             zip(blocks.tolist(), threads.tolist(), signals.tolist(), strict=True)
         ):
             box = boxes(slice(n, n + 1))
-            if m.counters is not None and (region := box.region()) is not None:
-                m.counters.bulk_access(m, "load" if loads else "store", block, region)
+            if m.counters is not None:
+                m.counters.bulk_access(m, "load" if loads else "store", block, *box.rows(), box.part)
             if loads:
-                if races.watched(m) and (region := box.region()) is not None:
-                    m.memory.moved(m, block, region)
+                if races.watched(m):
+                    m.memory.moved(m, block, *box.rows(), box.part)
                 _fetch(m, block, thread, box, _barrier(m, block, thread, barrier))
             else:
                 Groups.of(m, "copies", 1).add(m, _one(m, block, thread), _sending(m, block, thread, box))
@@ -393,10 +390,10 @@ def _sending(m: Machine, block: int, thread: int, box: _Boxes) -> Callable[[Arra
             at = box.chunks * 16
             races.published(m, np.full(at.shape, block), np.full(at.shape, thread), at)
         _note(m, "read", block, thread, box.chunks)
-        if races.watched(m) and (region := box.region()) is not None:
-            tile = m.shared.rows[16][block, box.chunks].view(np.uint8).reshape(box.shape)[box.inside]
-            m.memory.moved(m, block, region, tile)
-        box.write(m.shared.rows[16][block, None, box.chunks])
+        tile = m.shared.rows[16][block, None, box.chunks]
+        if races.watched(m):
+            m.memory.moved(m, block, *box.rows(), box.part, tile)
+        box.write(tile)
 
     return send
 
