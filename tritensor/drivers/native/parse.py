@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Iterator
@@ -38,11 +39,21 @@ class Value:
     def element(self) -> str:
         return self.type.element
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape of a tensor; of a number, ()."""
+        return self.type.shape or ()
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        return math.prod(self.sizes)
+
 
 class Operation:
     """An operation: its name, its operands, what else its line says, its regions and results."""
 
-    __slots__ = ("block", "name", "number", "operands", "regions", "results", "text", "types")
+    __slots__ = ("block", "name", "number", "operands", "regions", "results", "text")
 
     def __init__(self, name: str, text: str, block: Block) -> None:
         self.name, self.text, self.block = name, text, block
@@ -59,6 +70,13 @@ class Operation:
                 raise Unknown(f"{self.name} without {attribute}")
             return default
         return {"true": 1, "false": 0}.get(found[1]) if found[1] in ("true", "false") else int(found[1])  # type: ignore[return-value]
+
+    def integers(self, attribute: str) -> list[int]:
+        """The integers of `attribute = array<i32: 1, 0>`."""
+        found = re.search(rf"\b{attribute} = array<i32: ([^>]*)>", self.text)
+        if found is None:
+            raise Unknown(f"{self.name} without {attribute}")
+        return [int(each) for each in found[1].split(",")]
 
     @property
     def result(self) -> Value:
@@ -289,7 +307,7 @@ def parse(text: str) -> Operation:
 _FLOATS = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 
-def constant(operation: Operation) -> int | float:
+def number(operation: Operation) -> int | float:
     """The number of an `arith.constant`; of a tensor, the one that all its elements are."""
     text = operation.text.rsplit(" : ", 1)[0].strip()
     dense = re.match(r"dense<(.*)>", text)

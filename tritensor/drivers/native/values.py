@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .emit import Code, vector
+from .emit import Code, short, vector
 
-__all__ = ["Lanes", "Vectors"]
+__all__ = ["Lanes", "Vectors", "short", "vector"]
 
 
 class Lanes(NamedTuple):
@@ -23,9 +23,13 @@ class Lanes(NamedTuple):
 class Vectors:
     """Arithmetic of `Lanes` that keeps progressions, since addresses are such: consecutive ones need no gather."""
 
-    def __init__(self, code: Code) -> None:
-        self.code = code
+    def __init__(self, fma: bool) -> None:
+        self.code = Code(fma)
         self.lanes = 0
+
+    def type(self, kind: str) -> str:
+        """LLVM's type of a value at the lanes."""
+        return vector(kind, self.lanes)
 
     def full(self, value: Lanes, kind: str) -> str:
         """The value as a vector; with no lanes, as the scalar that it is."""
@@ -35,7 +39,7 @@ class Vectors:
         whole = self.code.splat(base, kind, self.lanes)
         if stride == 0:
             return whole
-        type = vector(kind, self.lanes)
+        type = self.type(kind)
         if isinstance(stride, int):
             steps = self._numbers(kind, stride)
         else:
@@ -70,9 +74,7 @@ class Vectors:
         """x + y, or x - y."""
         if x.stride is not None and y.stride is not None:
             return Lanes(self._fold(verb, kind, x.base, y.base), self._stride(verb, kind, x.stride, y.stride))
-        return Lanes(
-            self.code.op(f"{verb} {vector(kind, self.lanes)} {self.full(x, kind)}, {self.full(y, kind)}"), None
-        )
+        return Lanes(self.code.op(f"{verb} {self.type(kind)} {self.full(x, kind)}, {self.full(y, kind)}"), None)
 
     def times(self, x: Lanes, y: Lanes, kind: str) -> Lanes:
         """x * y."""
@@ -80,7 +82,7 @@ class Vectors:
             x, y = y, x
         if x.stride == 0 and y.stride is not None:
             return Lanes(self._fold("mul", kind, x.base, y.base), self._stride("mul", kind, y.stride, x.base))
-        return Lanes(self.code.op(f"mul {vector(kind, self.lanes)} {self.full(x, kind)}, {self.full(y, kind)}"), None)
+        return Lanes(self.code.op(f"mul {self.type(kind)} {self.full(x, kind)}, {self.full(y, kind)}"), None)
 
     def cast(self, x: Lanes, source: str, kind: str, verb: str = "sext") -> Lanes:
         """An integer of another width; progressions are taken not to overflow when they are sign-extended."""
@@ -88,8 +90,6 @@ class Vectors:
             return x
         verb = "trunc" if int(kind[1:]) < int(source[1:]) else verb
         if x.stride is None:
-            return Lanes(
-                self.code.op(f"{verb} {vector(source, self.lanes)} {x.base} to {vector(kind, self.lanes)}"), None
-            )
+            return Lanes(self.code.op(f"{verb} {self.type(source)} {x.base} to {self.type(kind)}"), None)
         stride = x.stride if isinstance(x.stride, int) else self.code.op(f"{verb} {source} {x.stride} to {kind}")
         return Lanes(x.base if x.base[0] != "%" else self.code.op(f"{verb} {source} {x.base} to {kind}"), stride)
