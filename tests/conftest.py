@@ -14,6 +14,7 @@ import pytest
 from tritensor import cuda, drivers, settings
 from tritensor.autograd.mode import recording
 from tritensor.drivers import current, selection
+from tritensor.drivers.native.driver import NativeSimulator
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
 from tritensor.ground import index
@@ -63,6 +64,7 @@ else:
     )
     hypothesis.settings.load_profile("patient")
 
+SIMULATORS = Simulator, NativeSimulator
 NUMBER_OF_THREADS = threads.get_num_threads()
 
 
@@ -115,7 +117,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     found = _left_behind()
     if found:  # the next tests are to be judged by what they do themselves
         replay.stop()
-        current.used.set(tuple(driver for driver in current.used.get() if type(driver) is Simulator))
+        current.used.set(tuple(driver for driver in current.used.get() if type(driver) in SIMULATORS))
         threads.set_num_threads(NUMBER_OF_THREADS)
         recording.enabled, recording.inference = True, False
     assert not found, f"the test left behind {', '.join(found)}"
@@ -123,7 +125,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _left_behind() -> list[str]:
     places = {
-        "a device of its own": any(type(driver) is not Simulator for driver in current.used.get()),
+        "a device of its own": any(type(driver) not in SIMULATORS for driver in current.used.get()),
         "replays of calls": replay.active.wanted and selection._real is None,
         "another recording mode": (recording.enabled, recording.inference) != (True, False),
         "another number of threads": threads.get_num_threads() != NUMBER_OF_THREADS,

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-__all__ = ["Setting", "block", "cache_dir", "check", "debug", "grid_order", "sanitize", "simulate_compiled"]
-__all__ += ["simulate_cuda", "simulate_late", "simulate_races"]
+__all__ = ["Setting", "block", "cache_dir", "check", "debug", "grid_order", "native_target", "native_threads"]
+__all__ += ["sanitize", "simulate_compiled", "simulate_cuda", "simulate_engine", "simulate_late", "simulate_races"]
 
 T = TypeVar("T")
 
@@ -36,10 +36,18 @@ def _count(text: str) -> int:
     return number
 
 
-def _order(text: str) -> str:
-    if text not in ("forward", "reverse", "shuffle"):
-        raise ValueError(f"expected forward, reverse or shuffle, got {text!r}")
-    return text
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            *first, last = filter(None, words)
+            raise ValueError(f"expected {', '.join(first)} or {last}, got {text!r}")
+        return text
+
+    return parse
+
+
+_order = _one_of("forward", "reverse", "shuffle", "every")
+_engine = _one_of("", "native", "interpreter", "compiled")
 
 
 # Called after a change that cached work may depend on: of a setting, the default dtype, or the matmul precision.
@@ -84,6 +92,12 @@ class Setting(Generic[T]):
 
 simulate_cuda = Setting("TRITENSOR_SIMULATE_CUDA", _count, 0, "how many CUDA devices to simulate")
 simulate_compiled = Setting("TRITENSOR_SIMULATE_COMPILED", _flag, False, "simulated devices run compiled code")
+simulate_engine = Setting(
+    "TRITENSOR_SIMULATE_ENGINE",
+    _engine,
+    "",
+    "what runs kernels: native, interpreter or compiled; empty for native where it can be",
+)
 simulate_late = Setting("TRITENSOR_SIMULATE_LATE", _flag, False, "simulated streams run only when waited for")
 simulate_races = Setting("TRITENSOR_SIMULATE_RACES", _flag, False, "simulated kernels are checked for races")
 check = Setting("TRITENSOR_CHECK", _flag, False, "compare every kernel launch with its reference")
@@ -91,4 +105,8 @@ debug = Setting("TRITENSOR_DEBUG", _count, 0, "1: record where tensors are made;
 sanitize = Setting("TRITENSOR_SANITIZE", _flag, True, "check every address that a simulated kernel touches")
 grid_order = Setting("TRITENSOR_GRID_ORDER", _order, "forward", "order in which a simulated grid runs")
 block = Setting("TRITENSOR_BLOCK", _count, 0, "elements per program; 0 leaves the choice to the kernel")
+native_target = Setting(
+    "TRITENSOR_NATIVE_TARGET", _one_of("", "avx2", "no-fma"), "", "what native code is for; empty for this processor"
+)
+native_threads = Setting("TRITENSOR_NATIVE_THREADS", _count, 1, "threads that run a native kernel's programs")
 cache_dir = Setting("TRITENSOR_CACHE_DIR", str, "", "where compiled kernels are kept; empty for Triton's own place")

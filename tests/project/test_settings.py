@@ -22,6 +22,7 @@ def made(text: str | None, like: Setting, monkeypatch: pytest.MonkeyPatch) -> Se
         "simulate_late": settings._flag,
         "sanitize": settings._flag,
         "grid_order": settings._order,
+        "simulate_engine": settings._engine,
     }
     name = like.variable.removeprefix("TRITENSOR_").lower()
     return Setting(like.variable, parse.get(name, settings._count), like.value, like.meaning)
@@ -45,6 +46,9 @@ def made(text: str | None, like: Setting, monkeypatch: pytest.MonkeyPatch) -> Se
         (settings.block, "64", 64),
         (settings.grid_order, "reverse", "reverse"),
         (settings.grid_order, "shuffle", "shuffle"),
+        (settings.simulate_engine, "interpreter", "interpreter"),
+        (settings.simulate_engine, "", ""),
+        (settings.native_threads, "2", 2),
     ],
 )
 def test_what_is_read(setting, text, value, monkeypatch) -> None:
@@ -59,8 +63,9 @@ def test_what_is_read(setting, text, value, monkeypatch) -> None:
         (settings.simulate_cuda, "-1", "at least 0"),
         (settings.simulate_cuda, "two", "two"),
         (settings.block, "1.5", "1.5"),
-        (settings.grid_order, "backwards", "expected forward, reverse or shuffle"),
-        (settings.grid_order, "", "expected forward, reverse or shuffle"),
+        (settings.grid_order, "backwards", "expected forward, reverse, shuffle or every, got 'backwards'"),
+        (settings.grid_order, "", "expected forward, reverse, shuffle or every"),
+        (settings.simulate_engine, "fast", "expected native, interpreter or compiled"),
     ],
 )
 def test_what_is_refused_names_the_variable_and_its_meaning(setting, text, fact, monkeypatch) -> None:

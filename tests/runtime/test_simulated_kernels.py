@@ -356,7 +356,7 @@ def branching(x):
 
 @pytest.mark.parametrize(("body", "match"), [(chained, "chained comparison"), (branching, "must be one value")])
 def test_code_that_python_would_misread_is_refused(body, match):
-    with pytest.raises(KernelError, match=match):
+    with drivers.simulate(engine="interpreter"), pytest.raises(KernelError, match=match):
         applied(body, X)
 
 

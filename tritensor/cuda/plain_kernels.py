@@ -129,7 +129,7 @@ def _run(
                     f"their layouts and barriers are written for one card, and {driver.lacks_gluon}",
                     remedy="run it on a GPU, or write it in triton.language",
                 )
-            if driver.pick(True, warmup or driver.recorder is not None):
+            if driver.assembles or warmup or driver.recorder is not None:
                 return _compiled(theirs, function, args, kwargs, grid, warmup)
             return _interpreted(theirs, function, args, kwargs, grid)
     finally:

@@ -20,6 +20,7 @@ class CompiledSimulator(Simulator):
     """The driver of simulated devices that run PTX."""
 
     kind = "simulated in host memory, running compiled kernels"
+    assembles = True
     pick = CompilingDriver.pick
 
     def pose(self, **figures: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .driver import Driver
 
@@ -24,6 +24,10 @@ class CompilingDriver(Driver):
     @abstractmethod
     def target(self, index: int) -> Target:
         """The target that kernels for a device are compiled for."""
+
+    def form(self, *facts: Any) -> tuple[Any, ...]:
+        """Of the signature, device, warps and stages of a launch, those that its kernel is compiled for."""
+        return facts
 
     @abstractmethod
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-#: A backend of Triton and its name for the architecture: ("cuda", 90), ("hip", "gfx942").
+#: A backend of Triton and its name for the architecture: ("cuda", 90), ("hip", "gfx942"); or "native" and what
+#: `native.engine.target` made: the code is for the processor.
 Target = tuple[str, int | str]
 
 
@@ -30,6 +31,10 @@ class Compiled(NamedTuple):
     cooperative: bool = False
     #: a user's, that Triton's own runtime launches
     plain: bool = False
+    #: native code that looks addresses up among all memory of the device
+    looks_up: bool = False
+    #: of native code, which values it writes through; None where that is not known
+    written: tuple[int, ...] | None = None
 
 
 class Loaded(NamedTuple):
@@ -61,6 +66,10 @@ class LaunchRequest(Protocol):
     """One launch, for drivers that run compiled kernels and for those that interpret them."""
 
     grid: tuple[int, int, int]
+    arguments: tuple[Any, ...]
+    kernel: Any
+    #: names and rows of arrays that the kernel reaches by addresses in memory, or None
+    reaches: Any
 
     def compiled(self, driver: Any, stream: Any) -> tuple[Any, list[Any]]:
         """The loaded program, compiled first if the driver does not hold it, and the values to launch it with."""

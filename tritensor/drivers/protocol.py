@@ -59,6 +59,8 @@ class AbstractDriver(ABC):
     lacks_nccl = "NCCL carries tensors of NVIDIA's devices"
     #: why no kernel in Gluon, Triton's language of layouts, runs; empty where they do
     lacks_gluon = ""
+    #: kernels are compiled to a card's machine code, and Triton's own runtime can launch them
+    assembles = True
     #: times of kernels are predicted from their work, and nothing is measured
     predicts = False
     #: what runs compiled kernels in the device's place to count their work (`profiling.profile`), or None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -19,13 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["active", "count", "doctor", "require", "simulate", "use"]
 
-_by_setting: dict[tuple[int, bool], Driver] = {}
+_by_setting: dict[tuple[int, bool, str], Driver] = {}
 _lock = lock()
 _used = used.get
 _asked = False
 _real: Driver | None = None
 _missing: list[str] = []
 _NEEDS = "TRITENSOR_SIMULATE_CUDA: simulating CUDA devices needs Triton, which is not installed"
+_NATIVE_REMEDY = "pip install 'tritensor[native]' (Linux on x86-64), or let the interpreter run kernels"
 _REMEDY = "pip install 'tritensor[triton]' (Linux), or unset it"
 
 
@@ -39,7 +42,8 @@ def active() -> Driver | None:
         return drivers[-1]
     count = settings.simulate_cuda.value
     if count:
-        return _by_setting.get((count, settings.simulate_compiled.value)) or _simulator(count)
+        engine = settings.simulate_compiled.value, settings.simulate_engine.value
+        return _by_setting.get((count, *engine)) or _simulator(count)
     return _real if _asked else _find()
 
 
@@ -75,18 +79,52 @@ def doctor() -> list[str]:
 def _simulator(count: int) -> Driver | None:
     if find_spec("triton") is None:
         return None
-    key = count, settings.simulate_compiled.value
+    key = count, settings.simulate_compiled.value, settings.simulate_engine.value
     with _lock:
         if key not in _by_setting:
-            _by_setting[key] = _kind(key[1])(count)
+            _by_setting[key] = _kind(engine_of())(count)
         return _by_setting[key]
 
 
-def _kind(compiled: bool) -> type[Simulator]:
-    if compiled:
+def engine_of(asked: str | None = None, compiled: bool | None = None, races: bool | None = None) -> str:
+    """What runs the kernels of a simulation, by its arguments and the settings: native, interpreter or compiled.
+
+    Raises:
+        ArgumentError: another is asked for. DeviceError: native code is asked for, and cannot run.
+    """
+    if asked not in (None, "native", "interpreter", "compiled") or (compiled and asked not in (None, "compiled")):
+        fact = f"got {asked!r}{' with compiled=True' if compiled else ''}"
+        raise ArgumentError('simulate(): engine must be "native", "interpreter" or "compiled"', fact)
+    found = asked or ("compiled" if settings.simulate_compiled.value else settings.simulate_engine.value)
+    if compiled is not None and not asked:
+        found = "compiled" if compiled else settings.simulate_engine.value.replace("compiled", "")
+    lack = lacks_native()
+    if found == "native" and lack:
+        if asked:
+            raise DeviceError(f"simulate(): {lack}", remedy=_NATIVE_REMEDY)
+        warn(explain(f"TRITENSOR_SIMULATE_ENGINE=native: {lack}", remedy=_NATIVE_REMEDY))
+        found = "interpreter"
+    # races are found in the interpreter and in compiled code
+    races = settings.simulate_races.value if races is None else races
+    return found or ("interpreter" if races or lack else "native")
+
+
+def lacks_native() -> str:
+    """Why kernels cannot run as native code here; empty where they can."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return "native code is made on Linux and x86-64 only"
+    return "" if find_spec("llvmlite") else "native code needs llvmlite, which is not installed"
+
+
+def _kind(engine: str) -> type[Simulator]:
+    if engine == "compiled":
         from .compiled import CompiledSimulator
 
         return CompiledSimulator
+    if engine == "native":
+        from .native.driver import NativeSimulator
+
+        return NativeSimulator
     from .simulator import Simulator
 
     return Simulator
@@ -133,6 +171,7 @@ def simulate(
     name: str | None = None,
     compiled: bool | None = None,
     races: bool | None = None,
+    engine: str | None = None,
 ) -> Iterator[Simulator]:
     """Simulate CUDA devices for a block of code: the same kernels, the same rules, in host memory.
 
@@ -154,13 +193,18 @@ def simulate(
             written: approximate division, vectorised loads and tensor cores as on the card. What a card leaves
             undefined is an error that names the line: a race in shared memory, a barrier that not all threads reach, a
             misaligned address. The default is the setting `TRITENSOR_SIMULATE_COMPILED`.
+            The same as `engine="compiled"`.
         races: find what depends on the order of a kernel's programs, and reads of memory that nothing has written:
             both are errors that name the line. Of compiled kernels also Hopper's fences and waits that are missing.
             Launches take 2 to 5 times as long, 15 times where they are quickest. The default is the setting
             `TRITENSOR_SIMULATE_RACES`.
+        engine: what runs kernels: "native", machine code of this processor, which is quickest and needs llvmlite;
+            "interpreter", Triton's, step by step in NumPy; or "compiled". All check every address. The default is the
+            setting `TRITENSOR_SIMULATE_ENGINE`, or else native code where it can run and no races are looked for.
 
     Raises:
-        ArgumentError, ValueError: an invalid number of devices or memory size.
+        ArgumentError, ValueError: an invalid number of devices or memory size, or no such engine.
+        DeviceError: native code cannot run here.
 
     >>> import tritensor.cuda
     >>> with tritensor.cuda.simulate(devices=2, memory="1GB"):
@@ -181,7 +225,7 @@ def simulate(
 
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
-    kind = _kind(settings.simulate_compiled.value if compiled is None else compiled)
+    kind = _kind(engine_of(engine, compiled, races))
     simulation = kind(devices, parse_memory(memory), capability, name)
     if races is not None:
         simulation.shadow = Shadow() if races else None

@@ -123,6 +123,7 @@ class Simulator(CompilingDriver):
     kind = "simulated in host memory"
     lacks_nccl = lacks_gluon = "the devices are simulated"
     predicts = True
+    assembles = False
     repeats_calls = False
     hidden = "the device is simulated: there is no memory of a card that another library could use"
     checks_by_default = True
@@ -369,7 +370,11 @@ class Simulator(CompilingDriver):
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
         if self.recorder is not None:  # which counts compiled kernels
             super().launch(stream, request)
-            return
+        else:
+            self.submit(stream, self.interpreted(stream, request))
+
+    def interpreted(self, stream: Stream, request: LaunchRequest) -> Callable[[], None]:
+        """A launch in Triton's interpreter, to be run in the stream's order."""
         index = stream.arena.heap.index
         # Buffers may be freed before a late kernel runs, though behind it in the stream's order, so it checks addresses
         # against the buffers of now. Any other kernel runs at once or, if captured, at each replay: it reads them then.
@@ -379,7 +384,7 @@ class Simulator(CompilingDriver):
         if self.shadow is not None:
             self.shadow.views = views_of(request)
             run = self.shadow.launching(math.prod(request.grid))(run)
-        self.submit(stream, run)
+        return run
 
     def target(self, index: int) -> Target:
         major, minor = self.capability(index)

@@ -19,6 +19,7 @@ import triton.language as tl
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.compiler.compiler import make_backend
 from triton.language.extra import libdevice
 from triton.language.semantic import TritonSemantic
 from triton.runtime.jit import JITFunction
@@ -152,7 +153,7 @@ def compile_kernel(
             Triton's ("*fp32", "i32"); the attribute is 16 (divisible by 16), 1 (an integer that is 1) or None. A
             constant in place of a number is ("constexpr", value).
         constants: a value for each constexpr parameter.
-        target: ("cuda", 90) or ("hip", "gfx942").
+        target: ("cuda", 90) or ("hip", "gfx942"); for what `native.driver.Engine` names, `Compiled` is returned.
 
     Raises:
         KernelError: Triton refuses the kernel. The message names operator, types and target; the cause is chained.
@@ -175,6 +176,7 @@ def compile_kernel(
         else:
             types[parameter] = _specialise(next(described_types), (position,), values, attributes)
     backend, arch = target
+    place = f"{backend} {arch}" if backend != "native" else "this processor"
     # fused multiply-add is the default of PyTorch and nvcc; Triton 3.9 warns if the option is not passed
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
     with _lock, _cache_directory():
@@ -183,17 +185,43 @@ def compile_kernel(
         made._repr = lambda specialization: made.salt
         try:
             source = ASTSource(made, types, values, attributes)
+            if backend == "native":
+                return _native(source, options, str(arch))
             return triton.compile(source, GPUTarget(backend, arch, 64 if backend == "hip" else 32), options)
         except Exception as error:
             raise KernelError(
-                f"{name or kernel.__name__}: kernel {kernel.__name__} does not compile for {backend} {arch}",
+                f"{name or kernel.__name__}: kernel {kernel.__name__} does not compile for {place}",
                 f"argument types: {_readable(signature)}",
                 innermost(error),
             ) from error
 
 
+def _native(source: ASTSource, options: dict[str, Any], arch: str) -> Compiled:
+    """Native code, from what Triton's front end makes for a card: the last one without copies by descriptor."""
+    from ..drivers.native import objects
+    from ..drivers.native.translate import translate
+
+    target = GPUTarget("cuda", 89, 32)
+    backend = make_backend(target)
+    # with the assertions of a kernel, as in the interpreter, but not those of sums that wrap around
+    chosen = backend.parse_options({**options, "debug": True, "sanitize_overflow": False})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    functions = backend.get_codegen_implementation(chosen)
+    module = source.make_ir(target, chosen, functions, backend.get_module_map(), context)
+    text = backend.make_ttir(module, {}, chosen, target.arch).str_nodebug()
+    processor, apart, _ = arch.split()
+    fma, bits = objects.machine(processor)[1:]
+    found = translate(text, fma, bits, apart=apart == "apart")
+    binary = objects.compiled(found.text, processor)
+    return Compiled(binary, found.name, 0, 0, found.scratch, 0, looks_up=found.looks_up, written=found.written)
+
+
 def compiled_from(made: Any, target: Target) -> Compiled:
     """The part of Triton's CompiledKernel that a launch needs."""
+    if isinstance(made, Compiled):
+        return made
     metadata = made.metadata
     scratch, profile = (getattr(metadata, f"{kind}_scratch_size", 0) or 0 for kind in ("global", "profile"))
     binary, text = made.asm[_BINARY[target[0]]], made.asm.get("ptx", "")

@@ -149,7 +149,9 @@ class Request:
             raise
         index = stream.arena.heap.index
         found = find(driver, self.kernel, signature, self.constants, index, self.warps, self.stages, self.name)
-        if program.observer is not None:
+        if program.observer is not None and not driver.repeats_calls:
+            program.observer.interpreted()
+        elif program.observer is not None:
             program.observer.launched(found, self.grid, values, self.arguments)
         return found, values
 

@@ -21,7 +21,7 @@ from ..ground.locks import lock
 from ..memory.array import Form, form_of_new
 from ..types import devices, dtypes
 from .needs_triton import needs_triton
-from .source import Float64, Int64, Kernel
+from .source import Address, Float64, Int64, Kernel
 
 if TYPE_CHECKING:
     from ..drivers.allocator import Block
@@ -76,6 +76,9 @@ def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tupl
             values.append(float(value))
         elif kind is bool or kind is str or value is None:
             types.append(("constexpr", value))
+        elif kind is Address:
+            types.append((f"*{value.dtype.triton}", None if value & 15 else 16))
+            values.append(int(value))
         else:
             buffer = value.buffer
             if buffer.arena is not stream.arena:
@@ -209,8 +212,12 @@ def find(
     key = (kernel, signature, tuple(constants), _key(constants.values()), device, warps, stages, name)
     program: Program | None = driver.programs.get(key)
     if program is None:
+        general: tuple[Any, ...] = driver.form(signature, device, warps, stages)
         with _lock:
             program = driver.programs.get(key)
+            if program is None and general != (signature, device, warps, stages):
+                types, index, warps, stages = general
+                program = driver.programs[key] = find(driver, kernel, types, constants, index, warps, stages, name)
             if program is None:
                 source = Source(kernel, signature, constants, warps, stages, name)
                 loaded = driver.build(device, source)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from .. import cuda, settings
 from ..drivers import active
 from ..drivers import doctor as missing
+from ..drivers.selection import engine_of, lacks_native
 
-_PACKAGES = ("numpy", "ml_dtypes", "safetensors", "tqdm", "triton", "cuda-core", "cuda-bindings")
+_PACKAGES = ("numpy", "ml_dtypes", "safetensors", "tqdm", "triton", "llvmlite", "cuda-core", "cuda-bindings")
 
 
 def _version(package: str) -> str:
@@ -61,6 +62,9 @@ def report() -> str:
     if _version("triton") == "not installed":
         hint = 'pip install "tritensor[triton]"' if sys.platform == "linux" else "Triton is published for Linux only"
         lines += ["", f"Simulated CUDA devices need Triton: {hint}"]
+    else:
+        lack = lacks_native()
+        lines += ["", f"Kernels on simulated devices are run by: {engine_of()}" + (f" ({lack})" if lack else "")]
     lines += ["", "Settings (environment variable, value now, meaning):"]
     chosen = [value for value in vars(settings).values() if isinstance(value, settings.Setting)]
     lines += [f"  {setting.variable:<24} {setting.value!r:<10} {setting.meaning}" for setting in chosen]

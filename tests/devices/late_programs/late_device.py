@@ -12,6 +12,7 @@ import numpy as np
 from tritensor import cuda, settings
 from tritensor.drivers import require
 from tritensor.drivers.allocator import PinnedPool
+from tritensor.drivers.selection import lacks_native
 from tritensor.memory import copies
 from tritensor.memory.array import DeviceArray
 from tritensor.types import devices
@@ -20,7 +21,7 @@ from ...runtime.interpreted_device import interpreted_device
 
 MEMORY = 8 << 20
 ON_STUB = bool(os.environ.get("STUB_LATE"))
-KINDS = ["stub"] if ON_STUB else ["simulated", "real"]
+KINDS = ["stub"] if ON_STUB else ["interpreter", *["native"] * (not lacks_native()), "real"]
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 A, B = np.arange(64, dtype=np.float32), np.full(64, -7, np.float32)
 LARGE = 300_000  # floats; above the size from which pinned memory is read in place
@@ -48,8 +49,8 @@ def late(kind: str) -> Iterator[None]:
             driver.pinned = PinnedPool(driver)
         else:
             stack.enter_context(settings.simulate_late(True))
-            if kind == "simulated":
-                stack.enter_context(cuda.simulate(devices=2, memory=MEMORY))
+            if kind != "real":
+                stack.enter_context(cuda.simulate(devices=2, memory=MEMORY, engine=kind))
             else:
                 driver = stack.enter_context(interpreted_device(2))
                 object.__setattr__(driver.properties(0), "total_memory", MEMORY)

@@ -1,0 +1,1 @@
+"""Native code for the processor from Triton kernels: what simulated devices run where LLVM is installed."""
