@@ -122,10 +122,13 @@ class Access(Facts):
         """Note which addresses may be touched through a pointer: those told, or those that the table of memory has."""
         self.looks_up |= high == "0"
         if self.checked:
-            call = f"call {{ i64, i64 }} @span(ptr %ctx, i64 {self.scalars[value]}, i64 {low}, i64 {high})"
-            self.code.declare("@span", _SPAN)
-            found = self.code.op(call)
-            self.spans[value] = tuple(self.code.op(f"extractvalue {{ i64, i64 }} {found}, {at}") for at in (0, 1))  # type: ignore[assignment]
+            self.spans[value] = self._looked_up(self.scalars[value], low, high)
+
+    def _looked_up(self, address: str, low: str = "0", high: str = "0") -> tuple[str, str]:
+        self.code.declare("@span", _SPAN)
+        found = self.code.op(f"call {{ i64, i64 }} @span(ptr %ctx, i64 {address}, i64 {low}, i64 {high})")
+        ends = [self.code.op(f"extractvalue {{ i64, i64 }} {found}, {at}") for at in (0, 1)]
+        return ends[0], ends[1]
 
     def fetch(self, source: Value, pointer: Lanes, mask: Lanes | None, element: str, other: Lanes | None) -> Lanes:
         """Load; lanes that are masked out have the value `other`, or zero."""
@@ -272,7 +275,11 @@ class Access(Facts):
         if not self.checked:
             return
         code, lanes = self.code, self.lanes
-        low, high = self.spans[self.root(source)]
+        root = self.root(source)
+        if root not in self.spans and root.shape is not None:
+            self._check_each(pointer, mask, size)
+            return
+        low, high = self.spans[root]
         first = last = pointer.base
         on = None if mask is None else self._some(mask)
         if pointer.stride == size and (mask is None or mask.stride == 0):
@@ -299,9 +306,26 @@ class Access(Facts):
                 either = code.op(f"and {self.type('i1')} {either}, {self.full(mask, 'i1')}")
             self._fail_if(self._some(Lanes(either, None)))
             return
-        above = code.op(f"icmp ugt i64 {last}, {code.op(f'sub i64 {high}, {size}')}")
-        outside = code.op(f"or i1 {code.op(f'icmp ult i64 {first}, {low}')}, {above}")
+        outside = self._outside(first, last, low, high, size)
         self._fail_if(outside if on is None else code.op(f"and i1 {outside}, {on}"))
+
+    def _outside(self, first: str, last: str, low: str, high: str, size: int) -> str:
+        above = self.code.op(f"icmp ugt i64 {last}, {self.code.op(f'sub i64 {high}, {size}')}")
+        return self.code.op(f"or i1 {self.code.op(f'icmp ult i64 {first}, {low}')}, {above}")
+
+    def _check_each(self, pointer: Lanes, mask: Lanes | None, size: int) -> None:
+        """The check of addresses that come from memory, each of which may be in another array."""
+        self.looks_up = True
+        lanes = 0 if pointer.stride == 0 else self.lanes
+        index = (Lanes("0", int(lanes > 0)),)
+        held = self.rows((lanes or 1,), "i64"), self.rows((lanes or 1,), "i1")
+        self.put(held[0], index, pointer, "i64")
+        self.put(held[1], index, Lanes("true") if mask is None else mask if lanes else Lanes(self._some(mask)), "i1")
+        with self.code.loop(lanes or 1) as loop:
+            at = (Lanes(loop.counter),)
+            address, on = self.get(held[0], at, "i64").base, self.get(held[1], at, "i1").base
+            outside = self._outside(address, address, *self._looked_up(address), size)
+            self._fail_if(self.code.op(f"and i1 {outside}, {on}"))
 
 
 # Which memory an address is in, by bisection of the table; what is told is taken as it is.

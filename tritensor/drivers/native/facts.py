@@ -114,7 +114,9 @@ class Facts(Vectors):
             if x is not y:
                 raise Unknown("a choice between pointers of two arguments")
             return x
-        if value.shape is None and owner.name in ("tt.int_to_ptr", "tt.load", "arith.select", "scf.if"):
+        if owner.name == "tt.int_to_ptr" or (
+            value.shape is None and owner.name in ("tt.load", "arith.select", "scf.if")
+        ):
             return value
         raise Unknown(f"pointers made by {owner.name}")
 
@@ -124,17 +126,25 @@ class Facts(Vectors):
         arguments = all(isinstance(each.owner, Block) and each.owner.parent is self.function for each in roots)
         return roots[0] is roots[1] or not (self.apart and arguments)
 
-    def needed(self, value: Value, without: Set[Operation], memo: dict[Value, bool] | None = None) -> bool:
-        """True if an operation that is not written yet, and not among `without`, uses a value, directly or not."""
-        memo = {} if memo is None else memo
-        if value not in memo:
-            memo[value] = False
-            memo[value] = any(
-                not is_lazy(user) or any(self.needed(result, without, memo) for result in user.results)
-                for user in value.users
-                if user not in self.done and user not in without
-            )
-        return memo[value]
+    def needed(self, value: Value, without: Set[Operation], kept: Set[Value] = frozenset()) -> bool:
+        """True if an operation that is not written yet, and not among `without`, evaluates a value.
+
+        It does not where it reads what is made of the value from memory: from a buffer, or of `kept`.
+        """
+        seen = {value}
+        waiting = [value]
+        while waiting:
+            for user in waiting.pop().users:
+                if user in self.done or user in without:
+                    continue
+                if not is_lazy(user):
+                    return True
+                more = [
+                    each for each in user.results if each not in self.buffers and each not in kept and each not in seen
+                ]
+                seen.update(more)
+                waiting += more
+        return False
 
     def reach(self, values: Iterable[Value]) -> dict[Operation, None]:
         """The operations that evaluating values evaluates, in order."""
@@ -229,6 +239,12 @@ class Facts(Vectors):
             return self.slope(operands[0], dim - (dim > owner.integer("axis")))
         if name == "tt.trans":
             return self.slope(operands[0], owner.integers("order")[dim])
+        if name == "tt.reshape":  # of which only those that add and drop dimensions of size 1 are followed
+            kept, source = ([at for at, size in enumerate(each.sizes) if size > 1] for each in (value, operands[0]))
+            same = [value.sizes[at] for at in kept] == [operands[0].sizes[at] for at in source]
+            return self.slope(operands[0], source[kept.index(dim)]) if same else None
+        if any(each.shape not in (None, value.shape) for each in operands):
+            return None
         slopes = [self.slope(each, dim) for each in operands]
         if name in ("arith.extsi", "arith.extui", "arith.trunci", "tt.bitcast", "tt.ptr_to_int", "tt.int_to_ptr"):
             return slopes[0]

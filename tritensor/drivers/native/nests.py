@@ -73,24 +73,35 @@ class Nests(Evaluation):
         for shape in dict.fromkeys(map(shape_of, writes)):
             self.emit([each for each in writes if shape_of(each) == shape])
 
-    def _hazards(self, sinks: Sequence[Sink], reach: dict[Operation, None]) -> list[Operation]:
+    def _hazards(self, sinks: Sequence[Sink], reach: dict[Operation, None], kept: Set[Value]) -> list[Value]:
         """Loads whose memory the group's stores might change before it is read, or read again."""
         stores = {each.operands[0]: each for each in sinks if isinstance(each, Operation) and each.name == "tt.store"}
-        without = {*reach, *(each for each in sinks if isinstance(each, Operation))}
+        without = {each for each in sinks if isinstance(each, Operation)}
         found = []
         for load in self.loads if stores else ():
             pointer = load.operands[0]
             overlaps = [each for each in stores if self.overlap(each, pointer)]
             if load.result in self.buffers or not overlaps:
                 continue
-            later = self.needed(load.result, without)
+            later = load.result not in kept and self.needed(load.result, without, kept)
             if load in reach and overlaps == [pointer] and not later:
                 needs = [value for sink in sinks for value in needs_of(sink)]
                 if self.at_own_index(needs, lambda value, load=load: value is load.result):  # type: ignore[misc]
                     continue  # each chunk reads what it writes
             if load in reach or later:
-                found.append(load)
+                found.append(load.result)
         return found
+
+    def _kept(self, sinks: Sequence[Sink], reach: dict[Operation, None]) -> dict[Value, None]:
+        """Costly values of the group's shape that a later nest needs as well."""
+        shape, kept = shape_of(sinks[0]), dict[Value, None]()
+        written = {each.value for each in sinks if isinstance(each, Write)}
+        without = {each for each in sinks if isinstance(each, Operation)}
+        for each in reversed(reach):  # what is made of others first
+            if is_costly(each) and each.result.shape == shape and each.result not in written:
+                if self.needed(each.result, without, kept.keys()):
+                    kept[each.result] = None
+        return kept
 
     def emit(self, sinks: Sequence[Sink]) -> None:
         """Write the nest of some sinks of one shape."""
@@ -99,19 +110,15 @@ class Nests(Evaluation):
         reach = self.reach(needs)
         narrow = [each for each in reach if is_lazy(each) and is_costly(each) and each.result.count < math.prod(shape)]
         gathered = [each.operands[0] for each in reach if each.name == "tt.gather"]
-        self.keep([*gathered, *(each.result for each in (*self._hazards(sinks, reach), *narrow))])
+        self.keep([*gathered, *(each.result for each in narrow)])
         reach = self.reach(needs)
+        if hazards := self._hazards(sinks, reach, self._kept(sinks, reach).keys()):
+            self.keep(hazards)
+            reach = self.reach(needs)
         for each in reach:
             if not is_lazy(each):
                 raise Unknown(f"operation {each.name}")
-        without, memo = {*reach, *(each for each in sinks if isinstance(each, Operation))}, dict[Value, bool]()
-        written = {each.value for each in sinks if isinstance(each, Write)}
-        kept = [
-            Write(each.result, self.buffer_for(each.result))
-            for each in reach
-            if is_costly(each) and each.result.shape == shape and each.result not in written
-            and self.needed(each.result, without, memo)
-        ]  # fmt: skip
+        kept = [Write(each, self.buffer_for(each)) for each in self._kept(sinks, reach)]
         outer = self.lanes
         self._nest([*kept, *sinks], shape, reach)
         self.lanes = outer
