@@ -35,6 +35,8 @@ class Nests(Evaluation):
         if self.group:
             axes = {each.integer("axis") for each in (*self.group, operation) if each.name == "tt.reduce"}
             reach = self.reach(operation.operands)
+            if operation.name == "tt.store":  # loads that it may change are computed before the group, if not of it
+                reach |= self.reach(each.result for each in self.loads if self.overlap(each.operands[0], pointer))
             stores = [each.operands[0] for each in self.group if each.name == "tt.store"]
             # of two stores to one place the later has to win; a chunk of the earlier might come behind it
             overlaps = operation.name == "tt.store" and any(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from .elements import constant, literal, register, rounded, zero
+from .elements import register, rounded, zero
 from .facts import Buffer, Write, is_costly, is_lazy
 from .nests import Nests
-from .parse import Operation, Unknown, Value
+from .parse import Operation, Unknown, Value, number
 from .values import Lanes
 
 __all__ = ["Tiles"]
@@ -107,11 +107,7 @@ class Tiles(Nests):
         target = self._target(operation, tiles) or self.rows(result.sizes, kind)
         owner = start.owner
         first: Buffer | None = None
-        if not (
-            isinstance(owner, Operation)
-            and owner.name == "arith.constant"
-            and float(constant(owner).replace("0x", "")) == 0
-        ):
+        if not isinstance(owner, Operation) or owner.name != "arith.constant" or number(owner) != 0:
             first = self.buffers.get(start)
             if first is None or not first.is_rows:
                 first = target
@@ -146,18 +142,18 @@ class Tiles(Nests):
             return code.op(f"getelementptr {kind}, ptr {buffer.pointer}, i64 {at.base}")
 
         with code.loop(columns, self.lanes or 1) as across, code.loop(rows, height) as down:
-            numbers = [code.op(f"add i64 {down.counter}, {row}") for row in range(height)]
+            lines = [code.op(f"add i64 {down.counter}, {row}") for row in range(height)]
             sums = [code.splat(zero(kind), kind, self.lanes)] * height
             if start is not None:
-                sums = [code.op(f"load {type}, ptr {place(start, row, across.counter)}, align 1") for row in numbers]
+                sums = [code.op(f"load {type}, ptr {place(start, row, across.counter)}, align 1") for row in lines]
             with code.loop(inner) as along:
                 phis = [along.phi(type, each) for each in sums]
                 line = code.op(f"load {type}, ptr {place(b, along.counter, across.counter)}, align 1")
-                for row, total in zip(numbers, phis, strict=True):
+                for row, total in zip(lines, phis, strict=True):
                     one = code.op(f"load {kind}, ptr {place(a, row, along.counter)}, align 1")
                     along.next.append(
                         code.multiply_add(kind, code.splat(one, kind, self.lanes), line, total, self.lanes)
                     )
-            for row, total in zip(numbers, along.next, strict=True):
+            for row, total in zip(lines, along.next, strict=True):
                 value = rounded(code, element, total, self.lanes)
                 code.do(f"store {type} {value}, ptr {place(out, row, across.counter)}, align 1")
