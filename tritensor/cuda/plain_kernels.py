@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import triton
+from triton.backends.compiler import GPUTarget
 from triton.compiler.errors import CompilationError
 from triton.runtime import jit
 from triton.runtime.driver import DriverConfig
@@ -117,6 +118,8 @@ def _run(
         with _active(registry.default):  # Triton's own
             return theirs(function, *args, grid=grid, warmup=warmup, **kwargs)
     index = device_of(function.__name__, given, ours)
+    if index == -1 and not warmup:
+        return _on_host(function, args, kwargs, grid, ours)
     driver: Any = drivers.require()
     at = devices.current_index()
     if index is not None and index != at:
@@ -137,6 +140,18 @@ def _run(
             driver.set_device(at)
         for tensor in () if warmup else ours:
             tensor._forget()  # what is known of its elements: the kernel may have written to any of them
+
+
+def _on_host(
+    function: jit.JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Grid, tensors: list[Tensor]
+) -> None:
+    for hook in function.pre_run_hooks:
+        hook(*args, **kwargs)
+    try:
+        _own(function).run(grid, args, _arguments(function, kwargs), on_host=True)
+    finally:
+        for tensor in tensors:
+            tensor._forget()
 
 
 def _compiled(
@@ -166,7 +181,7 @@ def _interpreted(
 ) -> Any:
     for hook in function.pre_run_hooks:
         hook(*args, **kwargs)
-    _own(function).interpret(grid, args, _arguments(function, kwargs))
+    _own(function).run(grid, args, _arguments(function, kwargs))
     return _Later(lambda: _compiled(theirs, function, args, kwargs, grid, True))
 
 
@@ -187,7 +202,7 @@ def _arguments(function: jit.JITFunction, kwargs: dict[str, Any]) -> dict[str, A
 def _options() -> frozenset[str]:
     from triton.compiler.compiler import make_backend
 
-    return frozenset(make_backend(_OURS.get_current_target()).parse_options({"enable_fp_fusion": True}).__dict__) | {
+    return frozenset(make_backend(GPUTarget("cuda", 80, 32)).parse_options({"enable_fp_fusion": True}).__dict__) | {
         "debug"
     }
 

@@ -10,6 +10,7 @@ interprets kernels compiles nothing: there a launch is taken over before Triton 
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, wraps
@@ -267,12 +268,16 @@ def do_bench_of(theirs: Callable[..., Any]) -> Callable[..., Any]:
     def tune(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
         """For autotuners, which run the kernel once more when they have chosen: of a large grid some programs do."""
         driver = drivers.active()
-        return _predicted(fn, 16, **options) if driver is not None and driver.predicts else theirs(fn, *args, **options)
+        if driver is None:  # kernels on tensors of the CPU
+            return _measured(fn, **options)
+        return _predicted(fn, 16, **options) if driver.predicts else theirs(fn, *args, **options)
 
     @wraps(theirs)
     def do_bench(fn: Callable[[], object], *args: Any, **options: Any) -> Any:
         driver = drivers.active()
-        if driver is not None and driver.predicts:
+        if driver is None:
+            return _measured(fn, **options)
+        if driver.predicts:
             _say_that_times_are_predicted()
             return _predicted(fn, 0, **options)
         return theirs(fn, *args, **options)
@@ -289,9 +294,33 @@ def _predicted(
     **options: Any,
 ) -> Any:
     """Milliseconds of the kernels that a function launches, in the form that `do_bench` returns them."""
-    if return_mode not in _MODES:
-        raise ValueError(f"do_bench: return_mode is one of {', '.join(_MODES)}, got {return_mode!r}")
     from .profiling.recorder import count
 
-    time = 1e3 * sum(launch.predicted.seconds for launch in count(fn, sample).launches)
-    return [time] * len(quantiles) if quantiles else [time] if return_mode == "all" else time
+    return _in_form(
+        [1e3 * sum(launch.predicted.seconds for launch in count(fn, sample).launches)], quantiles, return_mode
+    )
+
+
+def _measured(
+    fn: Callable[[], object],
+    rep: float = 100,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    **options: Any,
+) -> Any:
+    """Milliseconds of a function on the processor, where there is no device: called for `rep` ms, once at least."""
+    fn()
+    times, end = list[float](), time.perf_counter() + rep / 1e3
+    while not times or time.perf_counter() < end:
+        start = time.perf_counter()
+        fn()
+        times.append(1e3 * (time.perf_counter() - start))
+    return _in_form(times, quantiles, return_mode)
+
+
+def _in_form(times: list[float], quantiles: Sequence[float] | None, return_mode: str) -> Any:
+    if return_mode not in _MODES:
+        raise ValueError(f"do_bench: return_mode is one of {', '.join(_MODES)}, got {return_mode!r}")
+    if quantiles:
+        return [float(value) for value in np.quantile(times, quantiles)]
+    return times if return_mode == "all" else float(getattr(np, return_mode)(times))

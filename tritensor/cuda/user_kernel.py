@@ -50,11 +50,11 @@ class UserKernel:
         module = needs_triton(".cuda.plain_kernels", self.__name__)
         return lambda *args, **kwargs: module.launch(self, args, kwargs, grid)
 
-    def interpret(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Launch on a device that interprets kernels."""
+    def run(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any], on_host: bool = False) -> None:
+        """Launch on a device that takes kernels as they are written, or on the tensors of the host."""
         bound = self.bound(args, kwargs)
         sizes = sizes_of(self.__name__, grid(dict(bound)) if callable(grid) else grid)
-        where = devices.cuda(devices.current_index())
+        where = devices.cpu if on_host else devices.cuda(devices.current_index())
         constants = {name: value for name, value in bound.items() if name in self.kernel.constants}
         arguments = tuple(plain(bound[name]) for name in self.kernel.arguments)
         launch(self.kernel, sizes, arguments, constants, where, name=self.__name__)
@@ -100,14 +100,14 @@ def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def device_of(name: str, arguments: Mapping[str, Any], tensors: Sequence[Tensor]) -> int | None:
-    """The number of the device that a launch's tensors are on; None if there are none.
+    """The number of the device that a launch's tensors are on, -1 for the CPU; None if there are none.
 
     Raises:
-        ArgumentError: a tensor is on the CPU. DeviceMismatchError: they are on several devices.
+        ArgumentError: some tensors are on the CPU. DeviceMismatchError: they are on several devices.
     """
-    places = {tensor._data.device for tensor in tensors}
-    if len(places) == 1 and isinstance(tensors[0]._data, DeviceArray):
-        return places.pop().index
+    places = {tensor.device for tensor in tensors}
+    if len(places) == 1:
+        return -1 if places == {devices.cpu} else places.pop().index
     found = {label: [*tensors_of((value,))] for label, value in arguments.items()}
     for label, each in found.items():
         if any(not isinstance(tensor._data, DeviceArray) for tensor in each):
@@ -131,7 +131,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(plain, value))
     if isinstance(value, Tensor):
-        return value._data
+        return value._data if isinstance(value._data, DeviceArray) else _lent(value)
     if type(value).__name__ == "TensorDescriptor":
         sizes, steps, block = (tuple(map(int, each)) for each in (value.shape, value.strides, value.block_shape))
         return Descriptor((value.base._data, sizes, steps, block, value.padding))
@@ -143,6 +143,25 @@ def plain(value: Any) -> Any:
         if isinstance(value, kind) and type(value) not in (bool, Int64, Float64):
             return kind(value)
     return value
+
+
+def _lent(tensor: Tensor) -> DeviceArray:
+    """A tensor of the CPU as kernels take it.
+
+    Raises:
+        ArgumentError: its memory is read-only, which a kernel might write to.
+    """
+    from ..drivers.native.host import Lent
+
+    array = tensor._host_array()
+    if not array.flags.writeable:
+        raise ArgumentError(
+            "a Triton kernel cannot take a tensor whose memory is read-only",
+            f"shape {tuple(array.shape)}: it is mapped from a file, or shared by an array that is read-only",
+            remedy="pass tensor.clone()",
+        )
+    steps = tuple(step // array.itemsize for step in array.strides)
+    return DeviceArray.over(Lent(array), array.shape, steps, 0, array.dtype)
 
 
 def jit(fn: Callable[..., Any]) -> UserKernel:

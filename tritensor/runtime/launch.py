@@ -68,11 +68,11 @@ def launch(
     """
     if device is devices.meta:
         return
-    driver = drivers.require()
+    driver: Any = drivers.require() if device is not devices.cpu else _host()
     sizes = _three(grid, kernel, name)
     if 0 in sizes:
         return
-    stream = driver.current_stream(device.index)
+    stream = driver.current_stream(device.index or 0)
     if reaches is not None:
         # in one pass in C: an optimizer's step reaches 1200 arrays, mostly of one arena
         if {*map(_ARENA, chain.from_iterable(reaches[1]))} != {stream.arena}:
@@ -80,6 +80,12 @@ def launch(
                 if array.buffer.arena is not stream.arena:
                     array.buffer.record_stream(stream)
     driver.launch(stream, Request(kernel, sizes, arguments, constants, warps, stages, name, reaches))
+
+
+def _host() -> Any:
+    from ..drivers.native.host import host
+
+    return host()
 
 
 def _three(grid: Sequence[int], kernel: Kernel, name: str | None) -> tuple[int, int, int]:
