@@ -106,14 +106,12 @@ class Access(Facts):
 
     def _masked(self, verb: str, kind: str, place: str, mask: str, data: str = "") -> str:
         """A call of one of LLVM's masked loads and stores; lanes that are off are read as 0."""
-        code, type, lanes, pointers = self.code, self.type(kind), self.lanes, place.split(" align ")[0]
+        code, type, lanes = self.code, self.type(kind), self.lanes
         name = f"@llvm.masked.{verb}.v{lanes}{short(kind)}.{f'v{lanes}' if verb in ('gather', 'scatter') else ''}p0"
         on = f"{self.type('i1')} {mask}"
         if data:
-            code.declare(name, f"declare void {name}({type}, {pointers}, {self.type('i1')})")
             code.do(f"call void {name}({type} {data}, {place}, {on})")
             return ""
-        code.declare(name, f"declare {type} {name}({pointers}, {self.type('i1')}, {type})")
         return code.op(f"call {type} {name}({place}, {on}, {type} zeroinitializer)")
 
     # -- arrays
@@ -255,9 +253,7 @@ class Access(Facts):
         """True if a lane of a mask is on."""
         if mask.stride == 0 or not self.lanes:
             return mask.base
-        name = f"@llvm.vector.reduce.or.v{self.lanes}i1"
-        self.code.declare(name, f"declare i1 {name}({self.type('i1')})")
-        return self.code.op(f"call i1 {name}({self.type('i1')} {mask.base})")
+        return self.code.op(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.type('i1')} {mask.base})")
 
     def _fail_if(self, condition: str) -> None:
         going = self.code.name("going")
@@ -289,9 +285,7 @@ class Access(Facts):
             bits = code.op(f"bitcast {self.type('i1')} {mask.base} to i{lanes}")
             ends = []
             for name in ("cttz", "ctlz"):
-                full = f"@llvm.{name}.i{lanes}"
-                code.declare(full, f"declare i{lanes} {full}(i{lanes}, i1)")
-                found = code.op(f"call i{lanes} {full}(i{lanes} {bits}, i1 false)")
+                found = code.op(f"call i{lanes} @llvm.{name}.i{lanes}(i{lanes} {bits}, i1 false)")
                 ends.append(self.cast(Lanes(found), f"i{lanes}", "i64", "zext").base)
             back = code.op(f"mul i64 {code.op(f'sub i64 {lanes - 1}, {ends[1]}')}, {size}")
             first, last = (

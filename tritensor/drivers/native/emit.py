@@ -24,42 +24,46 @@ class Code:
         self._count = 0
 
     def name(self, stem: str = "v") -> str:
+        """A new name."""
         self._count += 1
         return f"%{stem}{self._count}"
 
     def op(self, text: str) -> str:
+        """Write an instruction; returns the name of its result."""
         name = self.name()
         self.lines.append(f"  {name} = {text}")
         return name
 
     def do(self, text: str) -> None:
+        """Write an instruction without a result."""
         self.lines.append("  " + text)
 
     def declare(self, name: str, text: str) -> None:
+        """Add what the module needs, once; LLVM knows its intrinsics."""
         self.declared.setdefault(name, text)
 
-    def intrinsic(self, name: str, kind: str, *operands: str, extra: str = "", lanes: int = 0, result: str = "") -> str:
-        """A call of `@llvm.NAME.TYPE` whose operands are all of one type."""
+    def intrinsic(self, name: str, kind: str, *operands: str, lanes: int = 0) -> str:
+        """A call of `@llvm.NAME.TYPE`, whose operands and result are of one type."""
         type = vector(kind, lanes)
-        full = f"@llvm.{name}.{f'v{lanes}' if lanes else ''}{short(kind)}"
-        more = f", {extra}" if extra else ""
-        kinds = ", ".join([type] * len(operands)) + (f", {extra.split()[0]}" if extra else "")
-        self.declare(full, f"declare {result or type} {full}({kinds})")
-        return self.op(f"call {result or type} {full}({', '.join(f'{type} {value}' for value in operands)}{more})")
+        passed = ", ".join(f"{type} {value}" for value in operands)
+        return self.op(f"call {type} @llvm.{name}.{f'v{lanes}' if lanes else ''}{short(kind)}({passed})")
 
     def label(self, name: str) -> None:
+        """Begin a block."""
         self.lines.append(f"{name[1:]}:")
         self.block = name[1:]
 
     def branch(self, condition: str, then: str, other: str) -> None:
+        """End a block by going to one of two."""
         self.do(f"br i1 {condition}, label {then}, label {other}")
 
     def jump(self, target: str) -> None:
+        """End a block by going to another."""
         self.do(f"br label {target}")
 
     @contextmanager
     def loop(self, count: int | str, step: int = 1, start: str = "0") -> Iterator[Loop]:
-        """A loop with an i64 counter; what the block adds to `carried` are phis."""
+        """A loop with an i64 counter that runs at least once."""
         loop = Loop(self, start)
         loop.enter()
         yield loop
@@ -73,6 +77,7 @@ class Code:
         return self.op(f"{mark}add {type} {self.op(f'{mark}mul {type} {x}, {y}')}, {z}")
 
     def splat(self, value: str, kind: str, lanes: int) -> str:
+        """A number in all lanes."""
         if not lanes:
             return value
         if value[0] != "%":
@@ -83,12 +88,13 @@ class Code:
         )
 
     def when(self, condition: str, kind: str, then: str, other: str, lanes: int) -> str:
+        """One of two values, by a condition."""
         type = vector(kind, lanes)
         return self.op(f"select {vector('i1', lanes)} {condition}, {type} {then}, {type} {other}")
 
 
 class Loop:
-    """A loop that runs at least once: `counter` and phis whose next values are told before it ends."""
+    """A loop: its counter, and the values that it carries."""
 
     def __init__(self, code: Code, start: str) -> None:
         self.code, self.start = code, start
@@ -98,17 +104,20 @@ class Loop:
         self.next: list[str] = []
 
     def enter(self) -> None:
+        """Begin the block of the loop."""
         self.before = self.code.block
         self.code.jump(self.head)
         self.code.label(self.head)
         self.mark = len(self.code.lines)
 
     def phi(self, kind: str, first: str) -> str:
+        """A value that the loop carries, from its first one; `next` gets what it is in the next round."""
         name = self.code.name("phi")
         self.carried.append((name, kind, first))
         return name
 
     def leave(self, count: str, step: int) -> None:
+        """End the loop when the counter reaches a number."""
         code = self.code
         following = code.op(f"add nuw nsw i64 {self.counter}, {step}")
         more = code.op(f"icmp ult i64 {following}, {count}")
@@ -121,8 +130,10 @@ class Loop:
 
 
 def vector(kind: str, lanes: int) -> str:
+    """LLVM's type of so many lanes, or of a scalar."""
     return f"<{lanes} x {kind}>" if lanes else kind
 
 
 def short(kind: str) -> str:
+    """A type's name in those of intrinsics."""
     return {"float": "f32", "double": "f64", "half": "f16"}.get(kind, kind)

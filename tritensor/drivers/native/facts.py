@@ -1,4 +1,4 @@
-"""Facts about a kernel's values that decide how it is translated: what is needed, what overlaps, what is consecutive."""
+"""Facts of a kernel that decide how it is translated: what is needed, what overlaps, what is consecutive."""
 
 from __future__ import annotations
 

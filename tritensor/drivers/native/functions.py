@@ -8,6 +8,8 @@ emit instructions, in one of these tables:
 - `_FULL`: of float64, and of float32 in float64. What has no formula, the C library's function computes for each lane.
 """
 
+# ruff: noqa: D102, D103  a formula's name says what it computes
+
 from __future__ import annotations
 
 import functools

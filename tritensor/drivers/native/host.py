@@ -1,7 +1,5 @@
 """The processor as a device for Triton kernels: arrays stay where they are, and launches run at once."""
 
-# ruff: noqa: D102  the docstrings in protocol.py describe these methods
-
 from __future__ import annotations
 
 import ctypes

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence, Set
 from contextlib import ExitStack
 
-from .emit import Loop
 from .elements import constant, elementwise, is_elementwise, literal, register, zero
+from .emit import Loop
 from .evaluation import Evaluation, shape_of
 from .facts import Buffer, Sink, Write, is_costly, is_lazy, needs_of
 from .parse import Operation, Unknown, Value
@@ -225,7 +225,7 @@ class Nests(Evaluation):
     # -- reductions
 
     def carried(self, loop: Loop, operation: Operation, values: list[str]) -> list[str]:
-        """Combine values with what a loop has carried: with the identity at first, or with nothing in its first round."""
+        """Combine values with what a loop has carried: the identity at first, or in its first round nothing."""
         code, lanes = self.code, self.lanes
         kinds = [register(each.element) for each in operation.operands]
         identity = _identity(operation)

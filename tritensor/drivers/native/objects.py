@@ -40,8 +40,8 @@ def compiled(text: str, target: str) -> bytes:
     module.triple = made.triple
     module.data_layout = str(made.target_data)
     module.verify()
-    # The text has vectors already, and computes nothing twice: what LLVM does at level 2 takes 12 times as long, for code
-    # that is no quicker but for sorts (a fifth).
+    # The text has vectors already, and computes nothing twice: what LLVM does at level 2 takes 12 times as long, for
+    # code that is no quicker.
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_simplify_cfg_pass()

@@ -33,10 +33,12 @@ class Value:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
+        """The sizes of a tensor, or None."""
         return self.type.shape
 
     @property
     def element(self) -> str:
+        """The type of its elements."""
         return self.type.element
 
     @property
@@ -80,6 +82,7 @@ class Operation:
 
     @property
     def result(self) -> Value:
+        """The first result."""
         return self.results[0]
 
     def inside(self) -> Iterator[Operation]:

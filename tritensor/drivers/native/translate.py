@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from . import functions
 from .elements import constant, elementwise, is_elementwise, register, zero
 from .evaluation import size_behind
-from .facts import Buffer, Write, is_lazy
+from .facts import Buffer, is_lazy
 from .parse import Block, Operation, Unknown, Value, parse
 from .regions import WRITES, Regions
 from .values import Lanes

@@ -12,8 +12,8 @@ __all__ = ["Lanes", "Vectors", "short", "vector"]
 class Lanes(NamedTuple):
     """A value at each lane.
 
-    `stride` is 0 where all lanes have the value `base`; a number, or the name of one, where lane i has base + i * stride;
-    None where `base` is a vector.
+    `stride` is 0 where all lanes have the value `base`; a number, or the name of one, where lane i has base plus i
+    times that; None where `base` is a vector.
     """
 
     base: str
