@@ -27,16 +27,13 @@ from triton.runtime.jit import JITFunction
 from .. import settings
 from ..drivers.loading import Compiled, Target
 from ..errors import DeviceError, KernelError
-from ..ground.locks import lock
 from ..types import dtypes
 from .binary import usage
+from .needs_triton import language
 from .source import DeviceFunction, Kernel, rebuild
 
 # Triton's name for the machine code, by backend.
 _BINARY = {"cuda": "cubin", "hip": "hsaco"}
-
-# One compilation at a time: a kernel's name for profilers is passed to Triton through the kernel's JITFunction.
-_lock = lock()
 
 
 @dataclass(frozen=True)
@@ -179,7 +176,8 @@ def compile_kernel(
     place = f"{backend} {arch}" if backend != "native" else "this processor"
     # fused multiply-add is the default of PyTorch and nvcc; Triton 3.9 warns if the option is not passed
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
-    with _lock, _cache_directory():
+    # also because a kernel's name for profilers is passed to Triton through the kernel's JITFunction
+    with language, _cache_directory():
         made = entry(kernel)
         made.salt = kernel.profiler_name(dict(constants), name)
         made._repr = lambda specialization: made.salt

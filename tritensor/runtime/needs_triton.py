@@ -6,6 +6,10 @@ import importlib
 from types import ModuleType
 
 from ..errors import DeviceError
+from ..ground.locks import lock
+
+#: one compilation or one interpreted launch at a time: to interpret, the functions of Triton's language are exchanged
+language = lock()
 
 
 def needs_triton(module: str, name: str) -> ModuleType:

@@ -27,15 +27,13 @@ from ... import settings
 from ...drivers.lines import arranged
 from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
-from ...ground.locks import lock
 from ...types import dtypes
+from ..needs_triton import language
 from ..source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
 from .watching import raised_at
-
-_lock = lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def prepare(
     def run() -> None:
         if guard is not None:
             _check_memory(name, spans, memory)
-        with _lock, _interpreted_language(), np.errstate(all="ignore"):
+        with language, _interpreted_language(), np.errstate(all="ignore"):
             values = {label: _typed_argument(value) for label, value in operands.items()}
             fixed = {key: value for key, value in kernel.defaults.items() if key in kernel.constants}
             values.update((key, _resolve(value)) for key, value in {**fixed, **constants}.items())
