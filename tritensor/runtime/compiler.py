@@ -8,11 +8,12 @@ scratch memory.
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import triton
 import triton.language as tl
@@ -31,6 +32,8 @@ from ..types import dtypes
 from .binary import usage
 from .needs_triton import language
 from .source import DeviceFunction, Kernel, rebuild
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Triton's name for the machine code, by backend.
 _BINARY = {"cuda": "cubin", "hip": "hsaco"}
@@ -134,6 +137,18 @@ def entry(kernel: Kernel) -> Any:
     return kernel.compiled_form
 
 
+def _alone(function: F) -> F:
+    """Let one thread at a time call a function; a kernel's name goes to Triton through the kernel's JITFunction."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with language:
+            return function(*args, **kwargs)
+
+    return cast(F, run)
+
+
+@_alone
 def compile_kernel(
     kernel: Kernel,
     signature: tuple,
@@ -176,8 +191,7 @@ def compile_kernel(
     place = f"{backend} {arch}" if backend != "native" else "this processor"
     # fused multiply-add is the default of PyTorch and nvcc; Triton 3.9 warns if the option is not passed
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
-    # also because a kernel's name for profilers is passed to Triton through the kernel's JITFunction
-    with language, _cache_directory():
+    with _cache_directory():
         made = entry(kernel)
         made.salt = kernel.profiler_name(dict(constants), name)
         made._repr = lambda specialization: made.salt
