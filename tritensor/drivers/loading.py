@@ -76,7 +76,7 @@ class LaunchRequest(Protocol):
 
     def interpreted(
         self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
-    ) -> Callable[[], None]:
+    ) -> Callable[..., None]:
         """The launch as a function on host memory.
 
         Args:

@@ -373,7 +373,7 @@ class Simulator(CompilingDriver):
         else:
             self.submit(stream, self.interpreted(stream, request))
 
-    def interpreted(self, stream: Stream, request: LaunchRequest) -> Callable[[], None]:
+    def interpreted(self, stream: Stream, request: LaunchRequest) -> Callable[..., None]:
         """A launch in Triton's interpreter, to be run in the stream's order."""
         index = stream.arena.heap.index
         # Buffers may be freed before a late kernel runs, though behind it in the stream's order, so it checks addresses

@@ -167,7 +167,7 @@ class Request:
 
     def interpreted(
         self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
-    ) -> Callable[[], None]:
+    ) -> Callable[..., None]:
         """The launch as a function on host memory; `spans` lists live buffers, `memory` returns bytes at an address."""
         interpreter = needs_triton("interpreter.run", self.name or self.kernel.__name__)
         self._check()
@@ -175,7 +175,7 @@ class Request:
             array.buffer.record_stream(stream)
         if program.observer is not None:
             program.observer.interpreted()
-        run: Callable[[], None] = interpreter.prepare(
+        run: Callable[..., None] = interpreter.prepare(
             *(self.kernel, self.grid, self.arguments, dict(self.constants), self.name or self.kernel.family),
             spans,
             memory,

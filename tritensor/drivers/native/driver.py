@@ -175,7 +175,7 @@ class NativeSimulator(Simulator):
         index, late = stream.arena.heap.index, settings.simulate_late.value
         captured = id(stream.handle) in self.captures
         again = self.interpreted(stream, request) if late or captured else None
-        explain = again or (lambda: self.interpreted(stream, request)())
+        explain = again or (lambda first: self.interpreted(stream, request)(first))
         live = self._live(index) if (code.looks_up or _ANY in limits) and late and not captured else None
         name, grid = program.name, request.grid
         every = [*_arrays(request)] if order == "every" else []
@@ -196,7 +196,8 @@ class NativeSimulator(Simulator):
             else:
                 failed = execute(order, settings.native_threads.value)
             if failed is not None:
-                explain()
+                # from the program that stopped: those before it have written what they write
+                explain(failed if order == "forward" else 0)
                 _, y, z = grid
                 place = failed // (y * z), failed // z % y, failed % z
                 raise KernelMemoryError(
@@ -210,7 +211,7 @@ class NativeSimulator(Simulator):
     def _live(self, index: int) -> list[Span]:
         return [(address, address + nbytes) for address, nbytes, _ in self.spans(index)]
 
-    def _look_for(self, spans: Sequence[Span], again: Callable[[], None]) -> None:
+    def _look_for(self, spans: Sequence[Span], again: Callable[..., None]) -> None:
         """Let the interpreter say which argument it is whose memory was given back before the kernel runs."""
         for low, high in spans:
             try:

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -54,8 +54,10 @@ def prepare(
     allocations: Callable[[], list[tuple[int, int, str]]],
     memory: Callable[[int, int], object],
     reaches: Any = None,
-) -> Callable[[], None]:
+) -> Callable[..., None]:
     """Capture a launch with its current addresses and settings; returns a function that runs it later.
+
+    The function takes the number of the program to begin with, where others have run otherwise.
 
     The programs run one after another, in the order of `settings.grid_order`. With `settings.sanitize`, the function
     raises KernelMemoryError when a program accesses memory outside of its arguments, or when the memory of an argument
@@ -88,7 +90,7 @@ def prepare(
                 spans.append(_span(value, f"{label}[{number}]"))
         guard = Guard(name, spans, allocations, first_reached)
 
-    def run() -> None:
+    def run(first: int = 0) -> None:
         if guard is not None:
             _check_memory(name, spans, memory)
         with language, _interpreted_language(), np.errstate(all="ignore"):
@@ -100,7 +102,9 @@ def prepare(
             working.guard, working.name, working.shadow = guard, name, Shadow.watching
             working.set_grid_dim(*grid)
             try:
-                for program in _programs(grid, order):  # a new iterator: a captured launch runs more than once
+                for program in islice(
+                    _programs(grid, order), first, None
+                ):  # a new iterator: a captured launch runs more than once
                     working.grid_idx = program
                     function(**values)
             except TritensorError:
