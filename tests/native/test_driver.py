@@ -194,7 +194,7 @@ def test_an_access_out_of_bounds_is_the_interpreters_error(simulation) -> None:
 def test_an_access_that_the_interpreter_allows(simulation, monkeypatch) -> None:
     out, x, y = operands()
     add(out, x, y)
-    monkeypatch.setattr(native.NativeSimulator, "interpreted", lambda *_: lambda: None)
+    monkeypatch.setattr(native.NativeSimulator, "interpreted", lambda *_: lambda first: None)
     with pytest.raises(
         KernelMemoryError, match=r"(?s)native code stopped in program \(14, 0, 0\).*engine=.interpreter"
     ):
