@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tritensor.drivers.compiling import CompilingDriver
+from tritensor.drivers.native.driver import NativeSimulator
 from tritensor.drivers.simulator import Simulator
 
 from .needs import HAS_TRITON
@@ -31,7 +32,8 @@ class Times:
         self.tests: Counter[str] = Counter()
         self.happened: set[str] = set()
         sys.addaudithook(lambda event, _: self.happened.add("starts processes") if event in _STARTS else None)
-        self._watch(Simulator, "launch", "interprets kernels")
+        self._watch(Simulator, "interpreted", "interprets kernels")
+        self._watch(NativeSimulator, "_native", "runs native code")
         self._watch(CompilingDriver, "launch", "runs compiled kernels")
         if HAS_TRITON:
             self._watch(importlib.import_module("tritensor.runtime.compiler"), "compile_kernel", "compiles kernels")

@@ -107,7 +107,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     leave_memory_alone(monkeypatch)
     # before Hopper, where products are by tensor descriptors, whose offsets are the hardware's
     with (
-        torch.cuda.simulate(memory="1TiB", capability=(8, 0)),
+        torch.cuda.simulate(memory="1TiB", capability=(8, 0), engine="interpreter"),
         settings.check(False),
         settings.debug(0),
         settings.simulate_late(False),

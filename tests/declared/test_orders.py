@@ -20,6 +20,7 @@ from tritensor.runtime.launch import kernel, launch
 from tritensor.tensors import Tensor
 from tritensor.types import dtypes
 
+from ..launched import note_launches
 from .samples import TESTED_ALONE, Sample, bits, called, dtypes_of, has_samples, samples, values
 from .test_operators import case_id, generator, on_cpu
 
@@ -74,16 +75,7 @@ def called_in_stream(operator: Operator, sample: Sample, side: bool) -> list[tup
 @pytest.fixture
 def grids(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many programs each launch had."""
-    from tritensor.runtime.interpreter import run as interpreter
-
-    found, prepare = [], interpreter.prepare
-
-    def noted(kernel: Any, grid: Any, *rest: Any) -> Any:
-        found.append(int(np.prod(grid)))
-        return prepare(kernel, grid, *rest)
-
-    monkeypatch.setattr(interpreter, "prepare", noted)
-    return found
+    return note_launches(monkeypatch, lambda kernel, grid: int(np.prod(grid)))
 
 
 def same_in_every_order(call: Callable[[bool], Any], *others: str) -> None:

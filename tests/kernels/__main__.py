@@ -22,7 +22,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-DEVICES = ("interpreted", "sm_80", "sm_90")
+DEVICES = ("interpreted", "native", "sm_80", "sm_90")
 
 
 def lines(command: list[str], log: Path, limit: float, environment: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -138,6 +138,7 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
     agreed: dict[str, set[str]] = {device: set() for device in devices}
     different: dict[str, set[str]] = {device: set() for device in devices}
     seen: set[str] = set()
+    refused: dict[str, str] = {}
     for program in programs:
         for name in names[program]:
             row, reasons = [], {}
@@ -147,6 +148,7 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
                 kernels, right = (
                     {f"{program}.{kernel}" for kernel in each.get(key, ())} for key in ("kernels", "agreed")
                 )
+                refused |= {f"{program}.{kernel}": reason for kernel, reason in each.get("refused", {}).items()}
                 seen |= kernels or ({f"{program}.{name}"} if wrong else set())  # none: a kernel that it kept
                 agreed[device] |= right
                 different[device] |= kernels - right if (wrong or "").startswith("Different") else set()
@@ -163,6 +165,8 @@ def table(programs: list[str], options: argparse.Namespace, pool: ThreadPoolExec
         print(f"{device}: {len(agreed[device])} kernels agree, of {len(seen)} that were launched anywhere")
     for kernel in sorted(seen - set.intersection(*agreed.values())):
         print(f"    {kernel}: only on {', '.join(each for each in devices if kernel in agreed[each]) or 'no device'}")
+    for kernel, reason in sorted(refused.items()):
+        print(f"    {kernel}: interpreted on native: {' '.join(reason.split())[:400]}")
     return int(min(map(len, agreed.values())) < options.need or any(different.values()))
 
 

@@ -19,7 +19,8 @@ from typing import Any
 from ..libraries.cases import tell
 
 SIMULATED = {
-    "interpreted": {"compiled": False},
+    "interpreted": {"engine": "interpreter"},
+    "native": {"engine": "native"},
     "sm_80": {"compiled": True, "capability": (8, 0)},
     "sm_90": {"compiled": True, "capability": (9, 0)},
 }
@@ -48,9 +49,12 @@ def launch(program: str, folder: Path, device: str, order: str, wanted: Iterable
     import numpy as np
 
     launched: list[Any] = []
+    refused: dict[str, str] = {}
     if device not in ("list", "reference"):
         _tune_once()
         launched = _watch(order == "record")
+    if device == "native":
+        refused = _watch_native()
     module = importlib.import_module(f"tests.kernels.programs.{program}")
     declared = importlib.import_module("tests.kernels.declared")
     cases = declared.cases_of(module)
@@ -60,6 +64,7 @@ def launch(program: str, folder: Path, device: str, order: str, wanted: Iterable
     for name in wanted or cases:
         case, begun, failure = cases[name], time.perf_counter(), None
         del launched[:]
+        refused.clear()
         try:
             path = folder / f"{program}.{name}.npz"
             if device == "reference":
@@ -74,7 +79,7 @@ def launch(program: str, folder: Path, device: str, order: str, wanted: Iterable
             importlib.import_module("tests.kernels.launches").write(folder / f"{program}.{name}.launches", launched)
         kernels = [each.kernel if order == "record" else each for each in launched]
         kernels = [*dict.fromkeys(kernels)]
-        tell(name, failure, begun, kernels=kernels, agreed=[] if failure else kernels)
+        tell(name, failure, begun, kernels=kernels, agreed=[] if failure else kernels, refused=refused)
         if failure is not None and device == "cuda":
             return  # an error may have taken the context of the process with it
 
@@ -147,6 +152,25 @@ def _watch(record: bool) -> list[Any]:
     run.__wrapped__ = theirs  # type: ignore[attr-defined]
     jit.run = run
     return launched
+
+
+def _watch_native() -> dict[str, str]:
+    """The kernels that a simulation of native code leaves to the interpreter from now on, and why."""
+    native: Any = importlib.import_module("tritensor.drivers.native.driver")
+    theirs: Callable[..., Any] = native.NativeSimulator._native
+    refused: dict[str, str] = {}
+
+    def launch(self: Any, stream: Any, request: Any) -> Any:
+        work = theirs(self, stream, request)
+        if work is None:
+            reason = "an argument that native code does not take"
+            if native._collect(request.arguments, request.kernel.elements, []):
+                reason = request.compiled(native.engine(""), stream)[0].kernel.refusal
+            refused[request.kernel.__name__] = reason
+        return work
+
+    native.NativeSimulator._native = launch
+    return refused
 
 
 if __name__ == "__main__":

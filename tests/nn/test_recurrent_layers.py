@@ -14,6 +14,7 @@ import tritensor as torch
 from tritensor import nn
 from tritensor.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
+from ..launched import note_launches
 from ..needs import needs_triton
 
 KINDS: dict[str, Any] = {
@@ -188,16 +189,7 @@ def test_half_precision(kind, dtype):
 @pytest.fixture
 def launches(monkeypatch):
     """The names of the kernels that were launched on simulated devices."""
-    from tritensor.runtime.interpreter import run as interpreter
-
-    names, prepare = [], interpreter.prepare
-
-    def noted(kernel, grid, *rest):
-        names.append(kernel.__name__)
-        return prepare(kernel, grid, *rest)
-
-    monkeypatch.setattr(interpreter, "prepare", noted)
-    return names
+    return note_launches(monkeypatch, lambda kernel, grid: kernel.__name__)
 
 
 @pytest.mark.thorough

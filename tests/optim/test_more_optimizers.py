@@ -7,6 +7,7 @@ import pytest
 import tritensor as torch
 from tritensor import cuda, nn, optim
 
+from ..launched import note_launches
 from ..needs import needs_triton
 from .formulas import parameter
 from .many_parameters import assert_equal_state, give_gradients, parameters
@@ -128,10 +129,7 @@ def test_lbfgs_finds_a_minimum_and_its_state_goes_on():
 @needs_triton
 @pytest.mark.parametrize(("name", "most"), [("Adafactor", 30 * 5), ("Muon", 55 * 2)])
 def test_stacks_are_stepped_on_a_device_as_on_the_cpu(name, most, monkeypatch):
-    from tritensor.runtime.interpreter import run as interpreter
-
-    launches, prepare = [], interpreter.prepare
-    monkeypatch.setattr(interpreter, "prepare", lambda *given: launches.append(1) or prepare(*given))
+    launches = note_launches(monkeypatch, lambda kernel, grid: kernel.__name__)
     shapes = [*MATRICES, (7,), (), (2, 3, 4)] if name == "Adafactor" else MATRICES
     with cuda.simulate(devices=1):
         ours, theirs = parameters(shapes, "cuda"), parameters(shapes, "cpu")

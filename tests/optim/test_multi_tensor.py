@@ -14,6 +14,7 @@ from tritensor import cuda, nn, optim, settings
 from tritensor.errors import DeviceMismatchError, KernelMemoryError, KernelMismatchError, ShapeError
 from tritensor.kernels.optimizer import multi_tensor, rules
 
+from ..launched import note_launches
 from ..needs import HAS_TRITON
 from ..runtime.interpreted_device import interpreted_device
 from .formulas import SETTINGS
@@ -26,16 +27,7 @@ if not HAS_TRITON:
 @pytest.fixture
 def launches(monkeypatch):
     """The names of the kernels that were launched on simulated devices."""
-    from tritensor.runtime.interpreter import run as interpreter
-
-    names, prepare = [], interpreter.prepare
-
-    def noted(kernel, grid, *rest):
-        names.append(kernel.family)
-        return prepare(kernel, grid, *rest)
-
-    monkeypatch.setattr(interpreter, "prepare", noted)
-    return names
+    return note_launches(monkeypatch, lambda kernel, grid: kernel.family)
 
 
 @pytest.mark.sampled(3)

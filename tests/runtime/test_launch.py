@@ -318,7 +318,9 @@ def test_the_interpreter_leaves_triton_as_it_was():
     import triton.language as language
 
     before = dict(vars(language)), dict(vars(language.tensor)), dict(vars(language.core))
-    applied(square, X)
-    with pytest.raises(KernelError):
-        applied(misspelled, X)
+    for engine in ("interpreter", None):
+        with drivers.simulate(engine=engine):
+            applied(square, X)
+            with pytest.raises(KernelError):
+                applied(misspelled, X)
     assert (dict(vars(language)), dict(vars(language.tensor)), dict(vars(language.core))) == before

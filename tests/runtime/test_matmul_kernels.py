@@ -41,6 +41,12 @@ def flipped(x: Any) -> Any:
     return x.mT.contiguous().mT
 
 
+def simulated(block: int, capability: tuple[int, int] = (9, 0)) -> Any:
+    """Devices on which small products are computed by descriptors: where the interpreter's tiles are chosen, or given
+    ones."""
+    return torch.cuda.simulate(capability=capability, engine=None if block else "interpreter")
+
+
 def close(result: Any, wanted: Any, depth: int) -> None:
     assert result.dtype is wanted.dtype and result.shape == wanted.shape
     bound = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[result.dtype] * max(depth, 1) ** 0.5 * 4
@@ -56,7 +62,7 @@ def test_descriptors_take_all_four_transposes(sizes: Any, block: int, dtype: Any
     rows, depth, cols = sizes
     x, y = drawn((rows, depth), dtype), drawn((depth, cols), dtype, 1)
     wanted = x @ y
-    with torch.cuda.simulate(capability=(9, 0)), settings.block(block):
+    with simulated(block), settings.block(block):
         for left in (x.cuda(), flipped(x.cuda())):
             for right in (y.cuda(), flipped(y.cuda())):
                 # rows side by side are steps of 16 bytes only where their number is a multiple of 8
@@ -81,7 +87,7 @@ BATCHES = [
 @pytest.mark.parametrize("shapes", BATCHES, ids=str)
 def test_descriptors_take_batches(shapes: Any, block: int, kernels: list[str]) -> None:
     x, y = drawn(shapes[0], torch.float32), drawn(shapes[1], torch.float32, 1)
-    with torch.cuda.simulate(capability=(9, 0)), settings.block(block):
+    with simulated(block), settings.block(block):
         close(x.cuda() @ y.cuda(), x @ y, 16)
         close(flipped(x.cuda()) @ flipped(y.cuda()), x @ y, 16)
     # two batch dimensions that are not one, in either operand, go through pointers
@@ -102,7 +108,7 @@ def test_every_kernel_fuses_bias_and_activation(bias: Any, activation: Any, bloc
         if bias is not None:
             given = drawn(tuple(rows if size == 20 else cols if size == 24 else 1 for size in bias), torch.float32, 2)
         wanted = linear(x, weight, given, activation=activation)
-        with torch.cuda.simulate(capability=capability), settings.block(block):
+        with simulated(block, capability), settings.block(block):
             moved = None if given is None else given.cuda()
             close(linear(x.cuda(), weight.cuda(), moved, activation=activation), wanted, 80)
         assert expected in kernels
@@ -131,7 +137,7 @@ def test_misaligned_and_spread_operands_are_read_where_they_are(kernels: list[st
     def rows(of: Any, offset: int, pitch: int) -> Any:
         return of[offset : offset + 20 * pitch].reshape(20, pitch)[:, :32]
 
-    with torch.cuda.simulate(capability=(9, 0)):
+    with simulated(0):
         # the same layout at another address is another product
         for offset, pitch, kernel in (
             (0, 64, "described"),
@@ -297,7 +303,7 @@ def test_tf32_operands_are_copied_where_that_pays(
     x, y, bias = (drawn(shape, torch.float32, 3) for shape in ((rows, depth), (depth, cols), (cols,)))
     torch.set_float32_matmul_precision("high")
     try:
-        with torch.cuda.simulate(capability=capability):
+        with simulated(0, capability):
             for left, wanted in ((x.cuda(), []), (flipped(x.cuda()), [(rows, depth)])):
                 close(left @ flipped(y.cuda()), x @ y, depth)
                 assert copies == (wanted if capability[0] == 9 else [])
