@@ -4,6 +4,7 @@ leaves anything behind that another could meet, so that any order and any select
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,9 @@ else:
         "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
     )
     hypothesis.settings.load_profile("patient")
+
+# Tests compare tensors of the CPU with NumPy's references bit for bit: what native code computes has tests of its own.
+settings.native_cpu.value = os.environ.setdefault("TRITENSOR_NATIVE_CPU", "0")
 
 SIMULATORS = Simulator, NativeSimulator
 NUMBER_OF_THREADS = threads.get_num_threads()

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 __all__ = ["Setting", "block", "cache_dir", "check", "debug", "grid_order", "native_target", "native_threads"]
-__all__ += ["sanitize", "simulate_compiled", "simulate_cuda", "simulate_engine", "simulate_late", "simulate_races"]
+__all__ += ["native_cpu", "sanitize", "simulate_compiled", "simulate_cuda", "simulate_engine", "simulate_late"]
+__all__ += ["simulate_races"]
 
 T = TypeVar("T")
 
@@ -106,7 +107,16 @@ sanitize = Setting("TRITENSOR_SANITIZE", _flag, True, "check every address that 
 grid_order = Setting("TRITENSOR_GRID_ORDER", _order, "forward", "order in which a simulated grid runs")
 block = Setting("TRITENSOR_BLOCK", _count, 0, "elements per program; 0 leaves the choice to the kernel")
 native_target = Setting(
-    "TRITENSOR_NATIVE_TARGET", _one_of("", "avx2", "no-fma"), "", "what native code is for; empty for this processor"
+    "TRITENSOR_NATIVE_TARGET",
+    _one_of("", "quick", "avx2", "no-fma"),
+    "",
+    "what native code is for; empty for this processor",
 )
 native_threads = Setting("TRITENSOR_NATIVE_THREADS", _count, 1, "threads that run a native kernel's programs")
+native_cpu = Setting(
+    "TRITENSOR_NATIVE_CPU",
+    _one_of("", "0", "1", "force"),
+    "",
+    "0: no native code for tensors of the CPU; force: for every call, made at once",
+)
 cache_dir = Setting("TRITENSOR_CACHE_DIR", str, "", "where compiled kernels are kept; empty for Triton's own place")

@@ -449,7 +449,7 @@ def test_the_quick_way_equals_the_operator(causal):
         q, k, v = (each.transpose(1, 2) for each in inputs)
         diagonal = 0 if causal else None
         if quick:
-            out = quick_attention(q, k, v, 0.5, diagonal)
+            out = quick_attention(q, k, v, 0.5, diagonal, True)
         else:
             out = attention(q, k, v, None, scale=0.5, diagonal=diagonal)[0]
         assert out.stride() == q.stride()
@@ -462,7 +462,7 @@ def test_the_quick_way_equals_the_operator(causal):
 def test_the_quick_way_leaves_other_cases_to_the_operator():
     x = torch.ones(1, 2, 3, 4)
     wide, longer = torch.ones(1, 2, 80, 4), torch.ones(1, 2, 5, 4)
-    assert quick_attention(x, longer, longer, 1.0, None) is not None
+    assert quick_attention(x, longer, longer, 1.0, None, True) is not None
     for q, k, v, diagonal in (
         (x.double(), x.double(), x.double(), None),
         (x[0], x[0], x[0], None),
@@ -474,6 +474,6 @@ def test_the_quick_way_leaves_other_cases_to_the_operator():
         (x, longer, longer, 0),
         (x[:, :, :1].expand(1, 2, 3, 4), x, x, None),
     ):
-        assert quick_attention(q, k, v, 1.0, diagonal) is None
+        assert quick_attention(q, k, v, 1.0, diagonal, True) is None
     with torch.autocast("cpu"):
         assert F.scaled_dot_product_attention(x, x, x).dtype == torch.bfloat16

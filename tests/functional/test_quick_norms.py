@@ -21,14 +21,14 @@ def test_the_quick_way_of_layer_norm_equals_the_operator(given, far):
         x, *row = (torch.from_numpy(array).requires_grad_() for array in arrays)
         row = [each if there else None for each, there in zip(row, given, strict=True)]
         rows = x if quick else x.reshape(6, 16)
-        out = quick_layer_norm(rows, *row, 1e-5) if quick else layer_norm_operator(rows, *row, eps=1e-5)[0]
+        out = quick_layer_norm(rows, (16,), *row, 1e-5, True) if quick else layer_norm_operator(rows, *row, eps=1e-5)[0]
         out = out.reshape(2, 3, 16)
         out.pow(2).sum().backward()
         found.append([out.detach(), *[each.grad for each in (x, *row) if each is not None]])
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
     exact = _layer_norm(arrays[0].astype(np.float64).reshape(6, 16))[0]
-    plain = quick_layer_norm(torch.from_numpy(arrays[0]), None, None, 1e-5).numpy()
+    plain = quick_layer_norm(torch.from_numpy(arrays[0]), (16,), None, None, 1e-5, True).numpy()
     np.testing.assert_allclose(plain.reshape(6, 16), exact, atol=1e-5)  # 1e4 has a rounding of 5e-4
 
 
@@ -47,8 +47,15 @@ def test_second_gradients_of_layer_norm_of_three_dimensions():
 
 def test_the_quick_way_of_layer_norm_leaves_other_cases_to_the_operator():
     x, row = torch.ones(2, 4), torch.ones(4)
-    for arguments in ((x.double(), None, None), (x.T, None, None), (x[:0], None, None), (x, row.double(), None)):
-        assert quick_layer_norm(*arguments, 1e-5) is None
+    for rows, *parameters in (
+        (x.double(), None, None),
+        (x.T, None, None),
+        (x[:0], None, None),
+        (x, row.double(), None),
+    ):
+        assert quick_layer_norm(rows, (4,), *parameters, 1e-5, True) is None
+    with pytest.raises(torch.errors.ShapeError):  # of shapes that fit, but are not those that were passed before
+        [F.layer_norm(x, (4,), each, eps=0.25) for each in (row, torch.ones(5))]
     with torch.autocast("cpu"):
-        assert quick_layer_norm(x, row, row, 1e-5) is None
+        assert quick_layer_norm(x, (4,), row, row, 1e-5, True) is None
         assert F.layer_norm(x, (4,), row).dtype == torch.float32

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import cuda, cudnn, mps
+from . import cuda, cudnn, mps, native
 
-__all__ = ["cuda", "cudnn", "mps"]
+__all__ = ["cuda", "cudnn", "mps", "native"]

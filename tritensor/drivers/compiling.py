@@ -20,6 +20,8 @@ class CompilingDriver(Driver):
 
     #: whether the launches of a call are remembered and repeated without the stages before them
     repeats_calls = True
+    #: rows and columns of the smallest block of a product: fewer do not fill the units of a card that multiply
+    least_tile = 64
 
     @abstractmethod
     def target(self, index: int) -> Target:

@@ -21,6 +21,7 @@ class Operator(Protocol):
     outputs: tuple[str, ...]
     kinds: dict[str, dtypes.dtype]
     takes_numbers: bool
+    native: Any
     repeatable: Any
     float8: str
     rule: Any
@@ -29,6 +30,15 @@ class Operator(Protocol):
 
     def __call__(self, *inputs: Any, **metadata: Any) -> Any:
         """Run it on tensors and Python numbers."""
+
+    def prepared(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Call:
+        """A call with its arguments checked, its device and its dtypes."""
+
+    def arrays_of(self, call: Call) -> list[Any]:
+        """The inputs as arrays of the call's device, and numbers."""
+
+    def allocate(self, call: Call) -> list[tuple[Any, ...]]:
+        """Shape and dtype of each result, and strides unless it is row-major."""
 
     def launch(self, call: Call) -> None:
         """Run the kernels."""

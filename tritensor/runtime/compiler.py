@@ -74,9 +74,13 @@ class _Named(JITFunction):
     def __hash__(self) -> int:
         return hash(self.cache_key)
 
+    tree: ast.AST | None = None
+
     def parse(self) -> ast.AST:
-        tree: ast.AST = super().parse()
-        return tree if hasattr(ir.builder, "create_fneg") else _Negated().visit(tree)
+        if self.tree is None:  # which is read for each call of the function in each kernel
+            tree: ast.AST = super().parse()
+            self.tree = tree if hasattr(ir.builder, "create_fneg") else _Negated().visit(tree)
+        return self.tree
 
 
 class _Negated(ast.NodeTransformer):

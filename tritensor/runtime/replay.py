@@ -25,10 +25,11 @@ from ..memory.buffer import Buffer
 from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 from .call import Call, Operator
+from .choice import HALVES, native_from
 from .program import Program, float_bits, watchers
 
 ndarray = np.ndarray
-_tables: list[dict[Any, Replay | None]] = []
+_tables: list[dict[Any, Any]] = []
 
 # The first part of the keys of calls that write into an array that is passed, the first of their values.
 INTO = "into"
@@ -183,24 +184,33 @@ class Replay:
 
 
 def on_host(
-    call: Call, compute: Callable[..., tuple[ndarray, ...]], count: int, named: list[str]
+    call: Call, compute: Callable[..., tuple[ndarray, ...]], count: int, named: list[str], given: dict[str, Any]
 ) -> Callable[..., Any]:
-    """`Replay.run` for calls on the CPU like this one, of `count` inputs and then the numbers of metadata `named`."""
+    """`Replay.run` for calls on the CPU like this one, of `count` inputs and then the numbers of metadata `named`.
+
+    Args:
+        compute: the reference; native code may take its place, see `native_replay.py`.
+        given: the metadata as it was passed.
+    """
     if named:
         # the call itself is not kept: it holds the first call's tensors
         operator, metadata, kinds = call.operator, call.metadata, (call.compute, call.results)
 
-        def run(*values: Any) -> Any:
+        def compute(*values: Any) -> tuple[ndarray, ...]:
             numbers = dict(zip(named, values[count:], strict=True))
             again = Call(operator, (None,) * count, {**metadata, **numbers}, devices.cpu, *kinds)
             again.arrays = values[:count]
-            return _wrapped(operator.on_host(again)(*values[:count]))
+            return operator.on_host(again)(*values[:count])
 
-        return run
+    def use(other: Callable[..., Any]) -> None:
+        nonlocal compute
+        compute = other
+
+    compute = natively(call.operator, call.arrays, call.compute.numpy, compute, use, given, named)
     if len(call.results) == 1:
-        if count == 1:
+        if count == 1 and not named:
             return lambda x: wrap(compute(x)[0])
-        if count == 2:
+        if count == 2 and not named:
             return lambda x, y: wrap(compute(x, y)[0])
         return lambda *values: wrap(compute(*values)[0])
     return lambda *values: _wrapped(compute(*values))
@@ -208,6 +218,56 @@ def on_host(
 
 def _wrapped(arrays: tuple[ndarray, ...]) -> Any:
     return wrap(arrays[0]) if len(arrays) == 1 else tuple([wrap(array) for array in arrays])
+
+
+def natively(
+    operator: Operator,
+    arrays: Sequence[Any],
+    kind: np.dtype[Any],
+    compute: Callable[..., Any],
+    use: Callable[[Callable[..., Any]], object],
+    metadata: dict[str, Any],
+    named: Sequence[str] = (),
+) -> Callable[..., Any]:
+    """What a remembered call computes with at first: `compute`, or what calls `use` with native code, once it is made.
+
+    Args:
+        kind: the dtype to compute in.
+        metadata: as it was passed. named: the metadata that `compute` takes behind the inputs.
+    """
+    sizes = [(array.size, array.dtype) for array in arrays if array.__class__ is ndarray]
+    if not sizes or min(sizes, key=lambda pair: pair[1].itemsize)[0] < 1:
+        return compute
+    half = next((dtype for _, dtype in sizes if dtype in HALVES), kind)
+    if max(size for size, _ in sizes) < native_from(operator, half):
+        return compute
+    from .native_replay import Chooser
+
+    return Chooser(operator, metadata, len(arrays), named, compute, use)
+
+
+class Quick(dict[Any, Callable[..., Any]]):
+    """The functions of arrays, by key, of calls that take fewer steps than `Operator.__call__`."""
+
+    def __init__(self) -> None:
+        _tables.append(self)
+
+    def begin(
+        self, key: object, operator: Operator, arrays: Sequence[Any], compute: Callable[..., Any], **metadata: Any
+    ) -> Callable[..., Any]:
+        """The function of a new key: `compute`, of arrays to a tuple, and native code as soon as it is there."""
+
+        def use(other: Callable[..., Any]) -> None:
+            self[key] = other
+
+        if len(self) >= _MOST_QUICK:
+            self.clear()
+        kind = next(array.dtype for array in arrays if array is not None)
+        found = self[key] = natively(operator, arrays, kind, compute, use, metadata)
+        return found
+
+
+_MOST_QUICK = 1024
 
 
 # ---- launches, as a function that is composed for them -----------------------------------------------------------

@@ -131,7 +131,7 @@ def traced(
     again: Callable[..., Any] | None
     if call.device is devices.cpu:
         made = run()
-        again = on_host(call, operator.on_host(call), len(inputs), named)
+        again = on_host(call, operator.on_host(call), len(inputs), named, metadata)
     else:
         with _lock:
             if buffer.trace is not None:  # another call is being traced, and these launches are part of it

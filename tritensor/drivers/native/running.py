@@ -23,16 +23,18 @@ class _Room(threading.local):
     """Memory of a thread that its kernels use one after the other."""
 
     memory = np.empty(0, np.uint8)
+    start = size = 0
 
     def address(self, nbytes: int) -> int:
         """The address of so many bytes, whose contents are left from before."""
-        if nbytes + _ALIGNMENT > self.memory.nbytes:
+        if nbytes > self.size:
             self.memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
-        start: int = self.memory.ctypes.data
-        return start + -start % _ALIGNMENT
+            start = self.memory.ctypes.data
+            self.start, self.size = start + -start % _ALIGNMENT, nbytes
+        return self.start
 
 
-_room = _Room()
+room = _Room()
 
 
 def run(
@@ -48,7 +50,7 @@ def run(
     arguments, (spans, length) = words.buffer_info()[0], table.buffer_info()
 
     def part(begin: int, end: int) -> None:
-        context = array("q", (0, _room.address(code.scratch) if code.scratch else 0, spans, length // 2))
+        context = array("q", (0, room.address(code.scratch) if code.scratch else 0, spans, length // 2))
         if code.call(arguments, context.buffer_info()[0], begin, end, *grid):
             failed.append(context[0])
 

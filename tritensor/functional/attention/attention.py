@@ -71,6 +71,10 @@ def scaled_dot_product_attention(
             that do not divide, or a probability outside 0 to 1. DtypeError: other dtypes than one floating one, or a
             mask of another. DeviceMismatchError: they are on several devices.
     """
+    if attn_mask is None and not (dropout_p or enable_gqa) and scale is None and ENABLED["flash"]:
+        quick = quick_attention(query, key, value, None, 0 if is_causal else None, False)  # checked in another call
+        if quick is not None:
+            return quick
     name, diagonal, mask = "scaled_dot_product_attention", 0 if is_causal else None, None
     if isinstance(attn_mask, CausalBias):
         require(not is_causal, ValueError, "CausalBias should not be used with causal=True")
@@ -103,7 +107,7 @@ def scaled_dot_product_attention(
     few = not on_device and query._data.ndim != 4 and math.prod(scores) < _FEW and ENABLED["math"]
     if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
         plain = not (on_device or drawn or mask is not None)
-        quick = quick_attention(query, key, value, factor, diagonal) if plain else None
+        quick = quick_attention(query, key, value, scale and factor, diagonal, True) if plain else None
         if quick is not None:
             out = quick
         else:

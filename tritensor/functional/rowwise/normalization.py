@@ -109,8 +109,12 @@ def layer_norm(
     Raises:
         ShapeError: the shapes do not fit. DtypeError: dtypes that do not fit together, or are not floating.
     """
+    if normalized_shape.__class__ is tuple:  # of shapes that were checked in another call
+        found = quick_layer_norm(input, normalized_shape, weight, bias, eps, False)
+        if found is not None:
+            return found
     shape = _checked_norm(input, normalized_shape, weight, bias)
-    if len(shape) == 1 and (found := quick_layer_norm(input, weight, bias, float(eps))) is not None:
+    if len(shape) == 1 and (found := quick_layer_norm(input, shape, weight, bias, eps, True)) is not None:
         return found
     return _with_moments(input, shape, weight, bias, eps)[0]
 

@@ -22,12 +22,14 @@ from ...operators import Dtypes, Operator, Shapes
 from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import FLOATING
 from ...runtime.call import Call
+from ...runtime.replay import Quick
 from ...tensors import Tensor, wrap
-from ...types import dtypes, layout
+from ...types import devices, dtypes, layout
 from ..random.philox import dropout, dropout_numbers
 from .reference import FEW, attend, attend_backward, attended, batch_of, is_shared
 
 ndarray = np.ndarray
+_SINGLE = dtypes.float32.numpy
 Shape = tuple[int, ...]
 
 
@@ -37,6 +39,7 @@ class Attention(Operator):
     family = "attention"
     about = "A program passes over blocks of keys, or of queries; scores are never in memory."
     repeatable = True
+    native = (1, 1)
 
     def __call__(self, *inputs: Any, **metadata: Any) -> Tensor:
         """See the base class; calls that draw random numbers are not remembered."""
@@ -173,26 +176,56 @@ attention_backward = Attention(
 )
 
 
-def quick_attention(query: Tensor, key: Tensor, value: Tensor, scale: float, diagonal: int | None) -> Tensor | None:
-    """Attention of float32 heads with few scores on the CPU, in a few steps; None for others."""
-    q, k, v, kind = query._data, key._data, value._data, dtypes.float32.numpy
-    for each in (q, k, v):
-        if each.__class__ is not ndarray or each.dtype is not kind or each.ndim != 4:
+def quick_attention(
+    query: Tensor, key: Tensor, value: Tensor, scale: float | None, diagonal: int | None, checked: bool
+) -> Tensor | None:
+    """Attention of float32 heads with few scores on the CPU, in a few steps; None for others.
+
+    Args:
+        scale: None for 1 over the root of the width.
+        checked: the operands fit together; otherwise None for shapes that were not passed before.
+    """
+    q, k, v = getattr(query, "_data", None), getattr(key, "_data", None), getattr(value, "_data", None)
+    if not q.__class__ is k.__class__ is v.__class__ is ndarray or not q.dtype is k.dtype is v.dtype is _SINGLE:
+        return None
+    shape = q.shape
+    known = shape, k.shape, v.shape, scale, diagonal
+    compute = _quick.get(known)
+    if casts.on or 0 in q.strides:
+        return None
+    if compute is None:
+        if not checked or len(shape) != 4:
             return None
-    (*batch, count, width), keys = q.shape, k.shape[-2]
-    if casts.on or not v.shape == k.shape == (*batch, keys, width) or not 0 < keys * q.size <= FEW * width:
-        return None
-    if 0 in q.strides or (diagonal is not None and (diagonal or count != keys)):
-        return None
-    with blas_on_one_thread:
-        found, logs = quietly(attended, (q, k, v, None), scale, 0, diagonal, None, kind)
-    out = np.empty_like(q)  # with the order of the queries' dimensions
-    out[...] = found
+        scale = 1 / math.sqrt(shape[-1] or 1) if scale is None else scale
+        (*batch, count, width), keys = shape, k.shape[-2]
+        if not v.shape == k.shape == (*batch, keys, width):
+            return None
+        if not 0 < keys * q.size <= FEW * width or (diagonal is not None and (diagonal or count != keys)):
+            return None
+        compute = _begin(known, (q, k, v, None), scale, diagonal)
+    out, logs = compute(q, k, v, None)
     result = wrap(out)
     if recording.enabled and (query._needs or key._needs or value._needs):
-        metadata = {"scale": scale, "diagonal": diagonal, "p": 0.0, "seed": 0, "offset": 0}
-        attention.record((result, wrap(logs[..., 0])), (query, key, value, None), metadata)
+        factor = 1 / math.sqrt(shape[-1] or 1) if scale is None else scale
+        metadata = {"scale": factor, "diagonal": diagonal, "p": 0.0, "seed": 0, "offset": 0}
+        attention.record((result, wrap(logs)), (query, key, value, None), metadata)
     return result
+
+
+_quick, _quick_back = Quick(), Quick()
+
+
+def _begin(known: object, operands: tuple[Any, ...], scale: float, diagonal: int | None) -> Any:
+    """The function of a new key of `quick_attention`."""
+
+    def heads(*operands: Any) -> tuple[ndarray, ndarray]:
+        with blas_on_one_thread:
+            found, logs = quietly(attended, operands, scale, 0, diagonal, None, _SINGLE)
+        out = np.empty_like(operands[0])  # with the order of the queries' dimensions
+        out[...] = found
+        return out, logs[..., 0]
+
+    return _quick.begin(known, attention, operands, heads, scale=scale, diagonal=diagonal)
 
 
 # ---- of other operators, with scores and weights in memory ---------------------------------------------------------
@@ -238,11 +271,25 @@ def composed(query: Tensor, key: Any, value: Any, mask: Any, scale: float, diago
     return (weights @ value).to(kind)
 
 
+def _quick_gradient(arrays: list[Any], metadata: dict[str, Any]) -> Any:
+    """The gradients from float32 arrays of the CPU."""
+    known = *[x.shape for x in arrays[1:4]], metadata["scale"], metadata["diagonal"]
+    compute = _quick_back.get(known)
+    if compute is None:
+        call = Call(attention_backward, (None,) * 7, metadata, devices.cpu, dtypes.float32, (dtypes.float32,) * 3)
+        call.arrays = arrays
+        compute = _quick_back.begin(known, attention_backward, arrays, attention_backward.on_host(call), **metadata)
+    return compute(*arrays)
+
+
 def _gradient(grad: Tensor, query: Tensor, key, value, mask, out, logsumexp, scale, diagonal, p, seed, offset, needs):
     """By the kernels; of other operators where it is recorded, or a mask needs one."""
     metadata = {"scale": scale, "diagonal": diagonal, "p": p, "seed": seed, "offset": offset}
     if not (recording.enabled or needs[3]):
-        return (*attention_backward(grad, query, key, value, out, logsumexp, mask, **metadata), None)
+        operands = (grad, query, key, value, out, logsumexp)
+        if not p and mask is None and all(x._data.__class__ is ndarray and x._data.dtype is _SINGLE for x in operands):
+            return (*map(wrap, _quick_gradient([*[x._data for x in operands], None], metadata)), None)
+        return (*attention_backward(*operands, mask, **metadata), None)
     if query.dtype.itemsize == 2:
         grad, query, key, value = grad.float(), query.float(), key.float(), value.float()
     weights = attention_weights(query, key, mask, scale, diagonal)

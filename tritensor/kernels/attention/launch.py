@@ -136,14 +136,17 @@ class _Work:
     def tile(self, which: int) -> Tile:
         """The tile of one of the kernels, no larger than the problem, but no smaller than `wgmma` has it."""
         rows, cols, *widths = self.sizes
-        known, least = TILES[self.table], 64
+        known, least = TILES[self.table], self.driver.least_tile
         tile = known[min((width for width in known if width >= max(widths)), default=max(known))][which]
         if self.dropout and which:  # the words take registers: up to 48 bytes a thread would be spilled
             tile = tile._replace(cols=max(tile.cols // 2, 16))
         most = max(power_of_two(forced_block()), 16) if forced_block() else self.driver.pick(0, _INTERPRETED)
         if most:
             tile, least = Tile(most, most, 4, 1), 16
-        fit = max(power_of_two(rows), least), max(power_of_two(cols), least)
+        # a product's inner dimension is of 16 at least: keys, or queries of the kernel of keys
+        inner = max(least, 16)
+        least_rows, least_cols = (inner, least) if which == 2 else (least, inner)
+        fit = max(power_of_two(rows), least_rows), max(power_of_two(cols), least_cols)
         return tile._replace(rows=min(tile.rows, fit[0]), cols=min(tile.cols, fit[1]))
 
 

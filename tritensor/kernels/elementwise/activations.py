@@ -19,7 +19,7 @@ from ..exact import quotient
 from .arithmetic import complex_reciprocal, where
 from .error_function import erf_array, in_pieces, normal_reciprocal, normal_reciprocal_of_halves
 from .exponential import complex_exp
-from .family import elementwise
+from .family import FUNCTIONS, elementwise
 from .select import masked, select
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ _DENSITY = 1 / math.sqrt(2 * math.pi)
 _SLOPE = math.sqrt(2 / math.pi)
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(FLOATING, methods=(), native=FUNCTIONS)
 def gelu(x: np.ndarray):
     """x times the cumulative distribution function of the normal distribution at x."""
     if x.dtype == np.float32:
@@ -268,7 +268,7 @@ gelu.kernel(lambda x: 0.5 * x * libdevice.erfc(x * -0.7071067811865476))
 gelu.half_kernel(lambda x: libdevice.fast_dividef(x, normal_reciprocal_of_halves(x)))
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(FLOATING, methods=(), native=FUNCTIONS)
 def gelu_gradient(grad, x):
     """grad times the slope of gelu at x: the normal distribution function at x plus x times the density at x."""
     return in_pieces(_gelu_gradient, grad, x)
@@ -309,7 +309,7 @@ def _gelu_gradient_of_halves(grad, x):
     return grad * (share + x * libdevice.exp2(x * x * -0.7213475204444817) * 0.3989422804014327)
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(FLOATING, methods=(), native=FUNCTIONS)
 def gelu_tanh(x: np.ndarray):
     """The approximation of gelu by tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))."""
     out = np.square(x, out=np.empty_like(x))
@@ -327,7 +327,7 @@ gelu_tanh.node = "gelu"
 gelu_tanh.kernel(lambda x: 0.5 * x * (1 + libdevice.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(FLOATING, methods=(), native=FUNCTIONS)
 def gelu_tanh_gradient(grad, x):
     """grad times the slope of gelu_tanh at x."""
     slope = np.square(x, out=np.empty_like(x))

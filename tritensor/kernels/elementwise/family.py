@@ -38,6 +38,7 @@ from ...operators.lifting.batching import Batch
 from ...operators.operator import Rule
 from ...operators.outputs import ELEMENTWISE
 from ...runtime.call import Call
+from ...runtime.choice import NEVER
 from ...runtime.reference import metadata_of, numbers_of
 from ...tensors import Tensor
 from ...types import devices, dtypes, layout
@@ -46,6 +47,10 @@ from .reference import evaluate, is_large
 
 # dtypes in which NumPy gives the same results as PyTorch; half precision is computed in float32
 _DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.float16, dtypes.bfloat16))
+
+
+#: `Operator.native` of ufuncs, which NumPy computes as fast but for halves, and of functions of several passes.
+HALVES_ONLY, FUNCTIONS = (NEVER, 1), (1, 1)
 
 
 class Elementwise(Operator):
@@ -235,6 +240,7 @@ def elementwise(  # type: ignore[misc] # the options, which the two kinds of cal
     in_place_functions: Sequence[str] | None = None,
     out: str | None = None,
     autocast: Policy | None = None,
+    native: tuple[int, int] | None = HALVES_ONLY,
 ) -> Any:
     """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
 
@@ -253,6 +259,7 @@ def elementwise(  # type: ignore[misc] # the options, which the two kinds of cal
         out: the dtypes of `out`, see `outputs.Into`; unless given "any" for a boolean result, "same" for one input that
             keeps its dtype, and "cast" for all others.
         autocast: what autocast casts the inputs to, by the type of device; None for nothing.
+        native: see `Operator.native`.
     """
     if reference is None:
         options = {key: value for key, value in locals().items() if key not in ("rule", "reference")}
@@ -263,6 +270,7 @@ def elementwise(  # type: ignore[misc] # the options, which the two kinds of cal
         named = [method for method in methods or () if not method.startswith("__")] or named
     operator = Elementwise(name or named[0], reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
     operator.__doc__ = doc or operator.__doc__
+    operator.native = native
     if autocast is not None:
         operator.autocasts(**autocast)
     names = (operator.name,) if methods is None else methods

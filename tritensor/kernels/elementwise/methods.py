@@ -25,7 +25,8 @@ from ...memory.array import DeviceArray
 from ...operators import Operator
 from ...operators.inplace import check_writable, in_place
 from ...operators.outputs import into, takes_out
-from ...runtime.replay import INTO
+from ...runtime.choice import NEVER, available
+from ...runtime.replay import INTO, Quick
 from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
 from .reference import LARGE, LARGE_DIRECT, evaluate_in_place
@@ -95,9 +96,32 @@ def _large(operator: Elementwise) -> int:
     return LARGE_DIRECT if operator.ufunc else LARGE
 
 
+def _quick_reference(operator: Elementwise) -> Callable[..., Any]:
+    """The reference for a quick path; where native code may win, a function that looks for it by the call's shapes."""
+    reference, count = operator.reference, len(operator.inputs)
+    if operator.native is None or operator.native[0] >= NEVER or operator.metadata or not available():
+        return reference
+    known = Quick()
+
+    def reference_of(*arrays: Any) -> tuple[Any]:
+        return (reference(*arrays),)
+
+    def of_one(x: ndarray) -> Any:
+        key = x.dtype, x.shape
+        return (known.get(key) or known.begin(key, operator, (x,), reference_of))(x)[0]
+
+    def of_two(x: ndarray, y: object) -> Any:
+        if y.__class__ is not ndarray:
+            return reference(x, y)
+        key = x.dtype, x.shape, y.shape
+        return (known.get(key) or known.begin(key, operator, (x, y), reference_of))(x, y)[0]
+
+    return of_one if count == 1 else of_two
+
+
 def unary(operator: Elementwise) -> Callable[..., Tensor]:
     """The method of a one-input operator, with the quick path: a CPU array of a direct dtype, or a known launch."""
-    reference, direct, fixed = operator.reference, operator.direct, operator.fixed
+    reference, direct, fixed = _quick_reference(operator), operator.direct, operator.fixed
     usual, large = _usual(direct), _large(operator)
     replays, listed = operator.replays, operator.listed
 
@@ -150,7 +174,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
 
     With `syntax`, it returns NotImplemented for other operands, so that Python tries their reflected method.
     """
-    reference, direct, fixed = operator.reference, operator.direct, operator.fixed
+    reference, direct, fixed = _quick_reference(operator), operator.direct, operator.fixed
     # numbers that the dtype has to hold are not passed directly
     floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING and not operator.rule.held)
     usual, large = _usual(direct), _large(operator)

@@ -29,6 +29,7 @@ from ...runtime.call import Call, refuse_complex
 from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
 from ..pairs import is_complex
+from ..scratch import ones
 from .reference import multiply, product
 
 ndarray = np.ndarray
@@ -319,11 +320,15 @@ def _linear_weight(grad: Tensor, input: Tensor) -> Any:
     return _rows(grad).mT @ _rows(input)
 
 
+_ONES = 1 << 12  # fewer ones than this are kept
+
+
 def _linear_bias(grad: Tensor, bias_shape: tuple[int, ...]) -> Any:
     g = _matrix_of(grad)
     if g is not None and bias_shape == g.shape[1:] and not recording.enabled:
+        some = ones if len(g) < _ONES else np.ones
         with suppress(*_WARNED):
-            return wrap(dot(np.ones(len(g), g.dtype), g))  # BLAS sums columns a little faster than NumPy
+            return wrap(dot(some((len(g),), g.dtype), g))  # BLAS sums columns a little faster than NumPy
     return grad.sum_to_size(bias_shape)
 
 

@@ -37,6 +37,7 @@ class Rowwise(AlongDim):
 
     family = "rowwise"
     about = "A row is read once where it fits into registers, else in a loop that carries maximum and sum."
+    native = (1, 1)
 
     def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
         super().__init__(name, reference, rule, **names)
@@ -101,6 +102,7 @@ class RowNorm(Operator):
     """Normalisation of rows, (N, C): a result of the input's shape, and further results with a number per row."""
 
     repeatable = True
+    native = (1, 1)
     main = 0
     rows: Callable[..., tuple[np.ndarray, ...]]  # the reference, in pieces, and the dtype to compute in
 
@@ -138,6 +140,7 @@ class RowNormBackward(Operator):
     """The gradients of a norm's inputs: `(grad, x, ...) -> x's, the parameters'`."""
 
     repeatable = True
+    native = (1, 1)
     main = 1  # the parameters' gradients have the compute dtype, which autograd casts
     rows: Callable[..., tuple[np.ndarray, ...]]  # the reference, in pieces; also `result`, the gradient's dtype
 

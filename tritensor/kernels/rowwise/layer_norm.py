@@ -18,6 +18,7 @@ from ...errors import DtypeError
 from ...host.threads import ALONE, quietly
 from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
+from ...runtime.replay import Quick
 from ...runtime.source import device_function
 from ...tensors import Tensor, wrap
 from ...types import dtypes
@@ -172,6 +173,8 @@ FORWARD = RowBodies(_normalised, _moments, _merge_moments, _statistics, late=Tru
 
 @layer_norm.gradient
 def _(grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, low: Tensor, eps: float, needs):
+    if not recording.enabled and (quick := _quick_gradient(grad, x, mean, rstd, low, weight)) is not None:
+        return quick
     shape = x.shape
     if len(shape) > 2:  # of `quick_layer_norm`
         grad, x = grad.reshape(-1, shape[-1]), x.reshape(-1, shape[-1])
@@ -182,21 +185,78 @@ def _(grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor
     return found if len(shape) == 2 else (found[0].reshape(shape), *found[1:])
 
 
-def quick_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor | None:
-    """`layer_norm` of few float32 rows of any number of dimensions on the CPU, in a few steps; None for others."""
-    x: Any = input._data
-    parameters, kind = [each if each is None else each._data for each in (weight, bias)], dtypes.float32.numpy
-    if casts.on or not 0 < x.size <= ALONE or x.__class__ is not ndarray or not x.flags.c_contiguous:
+def quick_layer_norm(
+    input: Tensor, normalized: object, weight: Tensor | None, bias: Tensor | None, eps: float, checked: bool
+) -> Tensor | None:
+    """`layer_norm` of few float32 rows of any number of dimensions on the CPU, in a few steps; None for others.
+
+    Args:
+        checked: the shapes fit together; otherwise None for shapes that were not passed before.
+    """
+    x, w, b = getattr(input, "_data", None), getattr(weight, "_data", None), getattr(bias, "_data", None)
+    kind = dtypes.float32.numpy
+    if casts.on or x.__class__ is not ndarray or x.dtype is not kind or not x.flags.c_contiguous:
         return None
-    for each in (x, *parameters):
-        if each is not None and (each.__class__ is not ndarray or each.dtype is not kind):
+    shape, of_weight, of_bias = x.shape, None, None
+    if weight is not None:
+        if w.__class__ is not ndarray or w.dtype is not kind:
             return None
-    rows = x.reshape(-1, x.shape[-1])
-    out, *moments = quietly(layer_norm_rows, rows, *parameters, eps=eps, dtype=kind)
-    result, inputs = wrap(out.reshape(x.shape)), (input, weight, bias)
-    if recording.enabled and True in [each is not None and each._needs for each in inputs]:
-        layer_norm.record((result, *map(wrap, moments)), inputs, {"eps": eps})
+        of_weight = w.shape
+    if bias is not None:
+        if b.__class__ is not ndarray or b.dtype is not kind:
+            return None
+        of_bias = b.shape
+    key = shape, normalized, of_weight, of_bias, eps
+    compute = _quick.get(key)
+    rows = x if len(shape) == 2 else x.reshape(-1, shape[-1]) if shape else x
+    if compute is None:
+        if not checked or not 0 < x.size <= ALONE:
+            return None
+        compute = _begin(key, (rows, w, b), float(eps))
+    out, mean, rstd, low = compute(rows, w, b)
+    result = wrap(out if len(shape) == 2 else out.reshape(shape))
+    if recording.enabled and (
+        input._needs or (weight is not None and weight._needs) or (bias is not None and bias._needs)
+    ):
+        outputs = result, wrap(mean), wrap(rstd), wrap(low)
+        layer_norm.record(outputs, (input, weight, bias), {"eps": float(eps)})
     return result
+
+
+_quick, _quick_back = Quick(), Quick()
+
+
+def _begin(key: object, rows: tuple[Any, ...], eps: float) -> Any:
+    """The function of a new key of `quick_layer_norm`."""
+
+    def compute(*rows: Any) -> tuple[ndarray, ...]:
+        return quietly(layer_norm_rows, *rows, eps=eps, dtype=dtypes.float32.numpy)
+
+    return _quick.begin(key, layer_norm, rows, compute, eps=eps)
+
+
+def _quick_gradient(*tensors: Tensor | None) -> tuple[Tensor, ...] | None:
+    """The gradients from float32 arrays of the CPU, in a few steps; None for others."""
+    kind, arrays = dtypes.float32.numpy, list[Any]()
+    for each in tensors:
+        array: Any = None if each is None else each._data
+        if array is not None and (array.__class__ is not ndarray or array.dtype is not kind):
+            return None
+        arrays.append(array)
+    shape = arrays[1].shape
+    if not arrays[1].size or arrays[0].shape != shape:
+        return None
+    if len(shape) != 2:
+        arrays[:2] = [each.reshape(-1, shape[-1]) for each in arrays[:2]]
+    key = arrays[1].shape, arrays[5] is None
+    compute = _quick_back.get(key) or _quick_back.begin(key, layer_norm_backward, arrays, _gradient_rows)
+    found, weight, bias = compute(*arrays)
+    return wrap(found if len(shape) == 2 else found.reshape(shape)), wrap(weight), wrap(bias)
+
+
+def _gradient_rows(*arrays: Any) -> tuple[ndarray, ...]:
+    kind = dtypes.float32.numpy
+    return quietly(norm_backward, *arrays, dtype=kind, result=kind)
 
 
 def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> Any:

@@ -1,0 +1,222 @@
+"""Tensors of the CPU that native code computes: results, layouts, threads, when it is made, what stays with NumPy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor import settings
+from tritensor.backends import native
+from tritensor.kernels.elementwise import activations
+from tritensor.runtime import choice, native_replay
+
+F = torch.nn.functional
+pytestmark = pytest.mark.skipif(not choice.available(), reason="native code needs Triton, llvmlite and Linux on x86-64")
+
+
+@pytest.fixture
+def forced() -> Iterator[None]:
+    with settings.native_cpu("force"):
+        yield
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The operators for whose calls native code has taken NumPy's place."""
+    names: list[str] = []
+    install = native_replay._Work.install
+
+    def noted(self: Any, compute: Callable[..., Any]) -> None:
+        if hasattr(compute, "kept"):
+            names.append(self.chooser.operator.name)
+        install(self, compute)
+
+    monkeypatch.setattr(native_replay._Work, "install", noted)
+    return names
+
+
+def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape, dtype=np.float32))
+
+
+def repeated(function: Callable[[], Any], times: int = 4) -> Any:
+    """The last result of a call that repeats: the first is remembered, the second and third make and compare."""
+    for _ in range(times):
+        found = function()
+    return found
+
+
+def waited(function: Callable[[], Any], installed: list[str], seconds: float = 30) -> None:
+    """Call a function until native code is there."""
+    end = time.monotonic() + seconds
+    while not installed and time.monotonic() < end:
+        function()
+        time.sleep(0.01)
+    assert installed
+
+
+WORKS: dict[str, Callable[[], Any]] = {
+    "layer_norm": lambda: F.layer_norm(drawn(4, 6, 128), (128,), drawn(128, seed=1), drawn(128, seed=2)),
+    "gelu_tanh": lambda: F.gelu(drawn(3, 700), approximate="tanh"),
+    "scaled_dot_product_attention": lambda: F.scaled_dot_product_attention(
+        drawn(2, 9, 4, 16).transpose(1, 2), drawn(2, 4, 9, 16, seed=1), drawn(2, 4, 9, 16, seed=2), is_causal=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_results_are_numpys_within_roundings(name: str, installed: list[str]) -> None:
+    expected = WORKS[name]()
+    with settings.native_cpu("force"):
+        found = repeated(WORKS[name])
+    assert installed == [name]
+    assert found.stride() == expected.stride()
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def gradients(width: int = 32) -> list[np.ndarray]:
+    """Those of a block with attention, a norm and an activation."""
+    x, weight, bias = (drawn(*shape, seed=3).requires_grad_() for shape in ((2, 5, 3 * width), (width,), (width,)))
+    q, k, v = (part.view(2, 5, 2, width // 2).transpose(1, 2) for part in x.split(width, 2))
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 5, width)
+    F.gelu(F.layer_norm(out, (width,), weight, bias), approximate="tanh").backward(drawn(2, 5, width, seed=4))
+    return [each.grad.numpy() for each in (x, weight, bias)]
+
+
+def test_gradients_are_numpys_within_roundings(installed: list[str]) -> None:
+    expected = gradients()
+    with settings.native_cpu("force"):
+        found = repeated(gradients)
+    assert {"layer_norm_backward", "scaled_dot_product_attention_backward", "gelu_tanh_gradient"} <= {*installed}
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_other_layouts_are_computed_too(forced: None, installed: list[str]) -> None:
+    x = drawn(40, 50)
+    for each in (x, x.clone().T.contiguous().T, drawn(40, 100)[:, ::2]):
+        found = repeated(partial(torch.softmax, each, 1), 5)
+        np.testing.assert_allclose(found.numpy(), torch.softmax(each.contiguous(), 1).numpy(), rtol=1e-5)
+    assert "softmax" in installed
+
+
+def test_results_have_the_same_bits_for_every_number_of_threads(
+    forced: None, monkeypatch: pytest.MonkeyPatch, same_number_of_threads: None, installed: list[str]
+) -> None:
+    monkeypatch.setattr(native_replay, "_LONG", 0)
+    x, found = drawn(256, 300), []
+    for number in (1, 2, 3, 7):
+        torch.set_num_threads(number)
+        found.append(repeated(lambda: torch.softmax(x, 1)).numpy().tobytes())
+    assert installed and len({*found}) == 1
+
+
+def test_native_code_is_made_in_the_background(installed: list[str]) -> None:
+    with settings.native_cpu(""):
+        expected = WORKS["layer_norm"]()
+        WORKS["layer_norm"]()
+        assert not installed
+        waited(WORKS["layer_norm"], installed)
+        torch.testing.assert_close(WORKS["layer_norm"](), expected)
+
+
+def test_it_can_be_switched_off(installed: list[str]) -> None:
+    before = settings.native_cpu.value
+    try:
+        native.enabled = False
+        assert not native.enabled and native.is_available()
+        repeated(WORKS["gelu_tanh"], 100)
+        native.enabled = True
+        assert native.enabled and not installed
+    finally:
+        settings.native_cpu.value = before
+
+
+def test_a_kernel_that_disagrees_is_not_used(
+    forced: None, installed: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator = activations.gelu_tanh
+    monkeypatch.setattr(operator, "body", activations.gelu.body)
+    x = drawn(2000)
+    with settings.debug(1):
+        found = repeated(lambda: F.gelu(x, approximate="tanh"), 5)
+    assert not installed
+    assert "gelu_tanh is computed by NumPy: out: " in capsys.readouterr().err
+    np.testing.assert_array_equal(found.numpy(), operator.reference(x.numpy()))
+
+
+def test_numbers_of_a_call_are_its_own(forced: None, installed: list[str]) -> None:
+    x = drawn(3000)
+    for beta in (1.0, 2.0, 1.0, 0.5, 2.0, 0.0 + 3.0):
+        found = repeated(partial(F.softplus, x, beta), 3)
+        np.testing.assert_allclose(found.numpy(), np.log1p(np.exp(x.numpy() * beta)) / beta, rtol=1e-4, atol=1e-6)
+    assert "softplus" in installed
+
+
+def test_many_threads_at_once(forced: None) -> None:
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        x = drawn(20 + seed % 2, 128, seed=seed)
+        expected = x.numpy() - x.numpy().mean(1, keepdims=True)
+        expected /= np.sqrt(np.square(expected).mean(1, keepdims=True) + 1e-5)
+        for _ in range(50):
+            found = F.layer_norm(x, (128,)).numpy()
+            wrong.extend([seed] * (not np.allclose(found, expected, rtol=1e-4, atol=1e-5)))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+FORKED = """
+import os, time
+import tritensor as torch
+from tritensor.runtime import native_replay
+x = torch.ones(4, 1000)
+def call():
+    return torch.nn.functional.layer_norm(x, (1000,))
+for _ in range(60):
+    call()
+child = os.fork()
+if not child:
+    for _ in range(200):
+        call()
+    os._exit(int(native_replay._making.acquire(timeout=20) is not True))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+for _ in range(200):
+    call()
+"""
+
+
+@pytest.mark.thorough
+def test_a_process_forks_and_ends_while_kernels_are_made() -> None:
+    env = {**os.environ, "TRITENSOR_NATIVE_CPU": "1"}
+    done = subprocess.run([sys.executable, "-c", FORKED], env=env, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
+
+
+def test_calls_in_checked_mode_go_to_numpy(forced: None, installed: list[str]) -> None:
+    with torch.testing.checked():
+        repeated(WORKS["gelu_tanh"])
+    assert not installed
+
+
+def test_a_wrong_target_is_refused_as_by_numpy(forced: None) -> None:
+    x, target = drawn(30, 10), torch.arange(30) % 10
+    repeated(lambda: F.cross_entropy(x, target))
+    with pytest.raises((IndexError, torch.errors.TritensorError)):
+        F.cross_entropy(x, target + 5)
