@@ -149,18 +149,33 @@ ONE: dict[str, tuple[Callable[..., Any], float]] = {
     **{name: (getattr(np, name), 0.51) for name in CLOSE},
     **{name: (getattr(np, f"arc{name[1:]}"), 0.51) for name in INVERSE},
     **{name: (getattr(np, name), 0) for name in ("floor", "ceil", "trunc", "rint", "fabs")},
-    "exp10": (of_scipy("exp10"), 1.5), "erf": (of_scipy("erf"), 1.5), "rsqrt": (lambda x: 1 / np.sqrt(x), 1.6),
-    "erfc": (of_scipy("erfc"), 0.51), "erfcx": (of_scipy("erfcx"), 0.51), "rcbrt": (lambda x: 1 / np.cbrt(x), 0.51),
-    "normcdf": (of_scipy("ndtr"), 0.51), "tgamma": (of_scipy("gamma"), 0.51), "round": (away, 0),
-    "nearbyint": (np.rint, 0), "saturate": (lambda x: np.clip(np.nan_to_num(x, nan=0), 0, 1) + 0.0, 0),
-    "fast_exp": (np.exp, 2), "fast_cos": (np.cos, 2), "sqrt_rn": (np.sqrt, 0.51),
-}  # fmt: skip
+    "exp10": (of_scipy("exp10"), 1.5),
+    "erf": (of_scipy("erf"), 1.5),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 1.6),
+    "erfc": (of_scipy("erfc"), 0.51),
+    "erfcx": (of_scipy("erfcx"), 0.51),
+    "rcbrt": (lambda x: 1 / np.cbrt(x), 0.51),
+    "normcdf": (of_scipy("ndtr"), 0.51),
+    "tgamma": (of_scipy("gamma"), 0.51),
+    "round": (away, 0),
+    "nearbyint": (np.rint, 0),
+    "saturate": (lambda x: np.clip(np.nan_to_num(x, nan=0), 0, 1) + 0.0, 0),
+    "fast_exp": (np.exp, 2),
+    "fast_cos": (np.cos, 2),
+    "sqrt_rn": (np.sqrt, 0.51),
+}
 TWO: dict[str, tuple[Callable[..., Any], float]] = {
-    "pow": (np.power, 0.51), "atan2": (np.arctan2, 0.51), "hypot": (np.hypot, 0.51), "fmod": (np.fmod, 0),
-    "fdim": (lambda x, y: np.where(x <= y, 0, x - y), 0.51), "copysign": (np.copysign, 0),
-    "fast_fdivide": (np.divide, 0.51),    "remainder": (lambda x, y: np.vectorize(remainder, otypes=["f8"])(x, y), 0),
-    "fmin": (lesser, 0), "fmax": (lambda x, y: -lesser(-x, -y), 0),
-}  # fmt: skip
+    "pow": (np.power, 0.51),
+    "atan2": (np.arctan2, 0.51),
+    "hypot": (np.hypot, 0.51),
+    "fmod": (np.fmod, 0),
+    "fdim": (lambda x, y: np.where(x <= y, 0, x - y), 0.51),
+    "copysign": (np.copysign, 0),
+    "fast_fdivide": (np.divide, 0.51),
+    "remainder": (lambda x, y: np.vectorize(remainder, otypes=["f8"])(x, y), 0),
+    "fmin": (lesser, 0),
+    "fmax": (lambda x, y: -lesser(-x, -y), 0),
+}
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -189,18 +204,27 @@ def test_float32_function_of_two_is_within_its_last_places(name: str, target: st
 @pytest.mark.parametrize(
     ("name", "reference", "limit", "low", "high"),
     [
-        ("erfinvf", of_scipy("erfinv"), 0.51, 1e-3, 0.9999), ("erfcinvf", of_scipy("erfcinv"), 0.51, 1e-30, 1.99),
-        ("normcdfinvf", of_scipy("ndtri"), 0.51, 1e-30, 0.999), ("j0f", of_scipy("j0"), 0.6, 0, 50),
-        ("y1f", of_scipy("y1"), 0.6, 0.1, 50), ("lgammaf", of_scipy("gammaln"), 0.51, 0.1, 90),
-        ("cyl_bessel_i0f", of_scipy("i0"), 0.6, -91, 91), ("cyl_bessel_i1f", of_scipy("i1"), 0.6, -91, 91),
-        ("sinpif", sine, 0.51, -99, 99), ("cospif", lambda x: sine(x + 0.5), 0.51, -99, 99),
+        ("erfinvf", of_scipy("erfinv"), 0.51, 1e-3, 0.9999),
+        ("erfcinvf", of_scipy("erfcinv"), 0.51, 1e-30, 1.99),
+        ("normcdfinvf", of_scipy("ndtri"), 0.51, 1e-30, 0.999),
+        ("j0f", of_scipy("j0"), 0.6, 0, 50),
+        ("y1f", of_scipy("y1"), 0.6, 0.1, 50),
+        ("lgammaf", of_scipy("gammaln"), 0.51, 0.1, 90),
+        ("cyl_bessel_i0f", of_scipy("i0"), 0.6, -91, 91),
+        ("cyl_bessel_i1f", of_scipy("i1"), 0.6, -91, 91),
+        ("sinpif", sine, 0.51, -99, 99),
+        ("cospif", lambda x: sine(x + 0.5), 0.51, -99, 99),
         ("tanpif", lambda x: sine(x) / sine(x + 0.5), 0.51, -99, 99),
-        ("exp", np.exp, 2, -700, 700), ("erfinv", of_scipy("erfinv"), 8, 0, 0.9999), ("sinpi", sine, 4, -9, 9),
-        ("erfcinv", of_scipy("erfcinv"), 8, 1e-9, 1.99), ("normcdf", of_scipy("ndtr"), 64, -8, 8),
-        ("tanh", np.tanh, 4, -5, 5), ("rcbrt", lambda x: 1 / np.cbrt(x), 8, -9, 9),
+        ("exp", np.exp, 2, -700, 700),
+        ("erfinv", of_scipy("erfinv"), 8, 0, 0.9999),
+        ("sinpi", sine, 4, -9, 9),
+        ("erfcinv", of_scipy("erfcinv"), 8, 1e-9, 1.99),
+        ("normcdf", of_scipy("ndtr"), 64, -8, 8),
+        ("tanh", np.tanh, 4, -5, 5),
+        ("rcbrt", lambda x: 1 / np.cbrt(x), 8, -9, 9),
         ("rsqrt", lambda x: 1 / np.sqrt(x), 2, 0.1, 9),
     ],
-)  # fmt: skip
+)
 def test_other_functions_in_their_usual_range(name: str, reference: Any, limit: float, low: float, high: float) -> None:
     kind = "float" if name[-1] == "f" and name != "normcdf" else "double"
     x = np.random.default_rng(4).uniform(low, high, 2000).astype(NUMPY[kind])
@@ -264,8 +288,10 @@ def test_integer_functions(kind: str) -> None:
         x, y = x * 2**31 + y, y * 2**31 + x
     words = [[int(value) % 2**size for value in values] for values in (x, y)]
     one = {
-        "popc": lambda u: u.bit_count(), "clz": lambda u: size - u.bit_length(), "ffs": lambda u: (u & -u).bit_length(),
-    }  # fmt: skip
+        "popc": lambda u: u.bit_count(),
+        "clz": lambda u: size - u.bit_length(),
+        "ffs": lambda u: (u & -u).bit_length(),
+    }
     for name, reference in one.items():
         np.testing.assert_array_equal(compiled(name + more, (kind,))(x), [reference(value) for value in words[0]])
     flipped = compiled("brev" + more, (kind,))(x)

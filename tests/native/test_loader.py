@@ -86,9 +86,15 @@ def test_what_is_refused():
         (arm, "no relocatable object"),
         (good.binary[:-300], ""),
         (objects.compiled(SCALED.replace("@exp(", "@exponential("), "host"), "no function exponential"),
-        (objects.compiled("@count = internal global i64 0\n" + HEAD + "%n = atomicrmw add ptr @count, i64 1 seq_cst\n"
-                          "%m = trunc i64 %n to i32\nret i32 %m }", "host"), "variables"),
-    ]:  # fmt: skip
+        (
+            objects.compiled(
+                "@count = internal global i64 0\n" + HEAD + "%n = atomicrmw add ptr @count, i64 1 seq_cst\n"
+                "%m = trunc i64 %n to i32\nret i32 %m }",
+                "host",
+            ),
+            "variables",
+        ),
+    ]:
         with pytest.raises(DeviceError, match=rf"(?s)work: native code cannot be loaded.*{fact}.*interpreter"):
             loader.load(good._replace(binary=binary))
     with pytest.raises(DeviceError, match="another: native code cannot be loaded"):

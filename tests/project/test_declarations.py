@@ -23,6 +23,7 @@ DECLARING = ("kernels/", "nn/")
 OTHERS = {
     "array_api/elementwise.py": "the functions of the standard",
     "array_api/statistics.py": "the functions of the standard",
+    "drivers/native/functions.py": "the functions of libdevice and of the C library",
     "drivers/ptx/arithmetic.py": "instructions of PTX",
     "drivers/ptx/bits.py": "comparisons of PTX",
     "drivers/ptx/table.py": "instructions of PTX",

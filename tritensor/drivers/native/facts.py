@@ -12,13 +12,19 @@ from .values import Vectors
 __all__ = ["Buffer", "Facts", "Sink", "Write", "is_costly", "is_lazy"]
 
 VIEWS = ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tt.addptr", "tt.bitcast")
-_LAZY = frozenset(
-    (*VIEWS, "tt.make_range", "tt.load", "arith.constant", "tt.join", "tt.split", "tt.cat", "tt.gather", "ub.poison")
-)
-_COSTLY = frozenset((
-    "tt.load", "arith.divf", "tt.precise_divf", "arith.divsi", "arith.remsi", "arith.divui", "arith.remui", "tt.gather",
-    "tt.extern_elementwise", "tt.precise_sqrt", "arith.remf",
-))  # fmt: skip
+_LAZY = {
+    *VIEWS,
+    "tt.make_range",
+    "tt.load",
+    "arith.constant",
+    "tt.join",
+    "tt.split",
+    "tt.cat",
+    "tt.gather",
+    "ub.poison",
+}
+_COSTLY = {"tt.load", "arith.divf", "tt.precise_divf", "arith.remf", "tt.precise_sqrt", "tt.extern_elementwise"}
+_COSTLY |= {"arith.divsi", "arith.remsi", "arith.divui", "arith.remui", "tt.gather"}
 _SAME_INDEX = ("tt.addptr", "tt.load", "tt.bitcast")
 
 

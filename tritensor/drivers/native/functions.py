@@ -71,7 +71,7 @@ class Number:
         self.floats = kind in _FLOATS
         self.size, self.mantissa = _FLOATS[kind] if self.floats else (int(kind[1:]), 0)
 
-    def like(self, other: Any) -> Number:
+    def like(self, other: Number | float) -> Number:
         """A constant of this value's type."""
         if isinstance(other, Number):
             return other
@@ -106,13 +106,13 @@ class Number:
     sqrt, sign, mad = _intrinsic("sqrt"), _intrinsic("copysign"), _intrinsic("fmuladd")
 
     # What formulas have in common.
-    def poly(x, coefficients: list[float]) -> Any:
+    def poly(x: Number, coefficients: list[float]) -> Any:
         return functools.reduce(lambda sum, term: sum.mad(x, term), coefficients[-2::-1], x.like(coefficients[-1]))
 
-    def clip(x, limit: Any) -> Any:
+    def clip(x: Number, limit: Number | float) -> Any:
         return where(x < -limit, -limit, where(x > limit, limit, x))
 
-    def exponent(x, base: float = math.e) -> tuple[Any, Any, Any]:
+    def exponent(x: Number, base: float = math.e) -> tuple[Any, Any, Any]:
         """n, an integer whose low bits are n, and p between -0.3 and 0.42: base**x is 2**n (1 + p)."""
         unit, magic = _LN2 / math.log(base), 1.5 * 2.0**x.mantissa
         high = round(unit * 2**15) / 2**15  # so few bits that n * high is exact
@@ -123,18 +123,18 @@ class Number:
         series = _fit(lambda r: (np.expm1(r) - r) / r**2, 4 if x.size == 32 else 8, -0.35, 0.35)
         return n, turned.bits(), (r * r).mad(r.poly(series), r)
 
-    def scale(bits) -> Any:
+    def scale(bits: Number) -> Any:
         """2**n for an integer whose low bits are n."""
         mantissa, bias = (23, 127) if bits.size == 32 else (52, 1023)
         return ((bits << mantissa) + (bias << mantissa)).number()
 
-    def power(x, less: int = 0) -> Any:
+    def power(x: Number, less: int = 0) -> Any:
         """e**x - less, where that is moderate: in float64 up to e**200."""
         _, bits, p = (x.clip(200.0) if x.size == 64 else x).exponent()
         scale = bits.scale()
         return scale.mad(p, scale - less if less else scale)
 
-    def log(x, above: Any = None) -> Any:
+    def log(x: Number, above: Number | None = None) -> Any:
         """`above` may be x - 1 to more digits than x tells. A float64 is not subnormal."""
         half, single = int(np.array(math.sqrt(0.5), f"f{x.size // 8}").view(f"i{x.size // 8}")), x.size == 32
         tiny = x < 2.0**-126
@@ -148,7 +148,7 @@ class Number:
         found = k.mad(high, k.mad(_LN2 - high, w.mad(-0.5, f.poly(series) * (w * f))) + f)
         return where(x > 0, where(x < _INF, found, x), where(x.equals(0), x.like(-_INF), math.nan))
 
-    def wave(r, turns: Any) -> Any:
+    def wave(r: Number, turns: Number) -> Any:
         """The sine of r + turns pi/2 for r between -pi/4 and pi/4."""
         terms, w = range(4 if r.size == 32 else 8), r * r
         sine = [-((-1) ** n) / math.factorial(2 * n + 3) for n in terms]
@@ -157,45 +157,45 @@ class Number:
         return (where((turns & 1).equals(0), s, c).bits() ^ ((turns & 2) << (r.size - 2))).number()
 
     # Formulas of float32 in float32.
-    def exp(x, base: float = math.e) -> Any:
+    def exp(x: Number, base: float = math.e) -> Any:
         unit = _LN2 / math.log(base)
         n, bits, p = where(x < -151 * unit, -151 * unit, x).exponent(base)
         small = n < -125  # the result may be subnormal: it is computed 2**64 times as large
         bits = (1 + p).bits() + (bits << 23) + where(small, bits.like(64 << 23), 0)
         return where(x < 128 * unit, bits.number() * where(small, p.like(2.0**-64), 1), x + _INF)
 
-    def tanh(x) -> Any:
+    def tanh(x: Number) -> Any:
         a = abs(x).clip(10)
         w = a * a
         near = (a * w).mad(w.poly(_fit(lambda w: (np.tanh(w**0.5) - w**0.5) / w**1.5, 4, 0, 0.31)), a)
         return where(a < 0.55, near, 1 - 2 / ((a + a).power() + 1)).sign(x)
 
-    def erf(x) -> Any:
+    def erf(x: Number) -> Any:
         a, w = abs(x).clip(4), x * x
         erf, erfc = np.vectorize(math.erf), np.vectorize(math.erfc)
         near = a.mad(w.poly(_fit(lambda w: erf(w**0.5) / w**0.5 - 1, 6, 0, 0.85)), a)
         far = 1 - (a * a.poly(_fit(lambda a: np.log(erfc(a)) / a, 8, 0.92, 4))).power()
         return where(a < 0.92, near, far).sign(x)
 
-    def sine(x, name: str, shift: int) -> Any:
+    def sine(x: Number, name: str, shift: int) -> Any:
         turns, r = x.double().quadrant()
         return _unless(x, r.cast("fptrunc", "float").wave(turns.low() + shift), name)
 
     # Formulas in float64, of which those after `erfcinv` are for `_WIDE`.
-    def quadrant(x) -> tuple[Any, Any]:
+    def quadrant(x: Number) -> tuple[Any, Any]:
         """An integer whose low bits are the nearest n, and x - n pi/2, of x up to 1e6."""
         turned, high = x.mad(2 / _PI, 1.5 * 2.0**52), round(_PI / 2 * 2**32) / 2**32
         n, low = turned - 1.5 * 2.0**52, _PI / 2 - high + math.sin(_PI) / 2  # the sine is what float64 lacks of pi
         return turned.bits(), n.mad(-low, n.mad(-high, x))
 
-    def half_turns(x) -> tuple[Any, Any]:
+    def half_turns(x: Number) -> tuple[Any, Any]:
         """The sine and the cosine of pi x."""
         y = (x - (x * 0.5).call("roundeven") * 2) * 2
         turned = y + 1.5 * 2.0**52
         r = (y - (turned - 1.5 * 2.0**52)) * (_PI / 2)
         return where(x.equals(0), x, r.wave(turned.bits())), r.wave(turned.bits() + 1)
 
-    def erfcinv(y, rest: Any = None) -> Any:
+    def erfcinv(y: Number, rest: Number | None = None) -> Any:
         """Winitzki's formula, and three of Halley's steps. `rest` is 1 - y, to more digits."""
         q = where(y > 1, 2 - y, y)
         a = 1 - q if rest is None else rest
@@ -209,14 +209,14 @@ class Number:
         z = where(q > 0, z, where(q.equals(0), q.like(_INF), math.nan))
         return where(y > 1, -z, z)
 
-    def pow(x, y: Any) -> Any:
+    def pow(x: Number, y: Number) -> Any:
         log, half, whole = abs(x).log(), y * 0.5, y.call("trunc").equals(y)
         size = where(log.equals(0), 0, y * log).power()
         size = where(whole & (half.call("trunc").equals(half) ^ True), size.sign(x), size)
         size = where((x < 0) & (x > -_INF) & (whole ^ True), math.nan, size)
         return where(x.equals(1) | y.equals(0), 1, size)
 
-    def atan2(y, x: Any) -> Any:
+    def atan2(y: Number, x: Number) -> Any:
         a, b = abs(y), abs(x) + 1e-300  # which changes no float32 number but zero
         steep = a > b
         t = where(a.equals(b), 1, where(steep, b, a) / where(steep, a, b))
@@ -224,7 +224,7 @@ class Number:
         t = where(steep, _PI / 2 - t, t)
         return where(x.bits() < 0, _PI - t, t).sign(y)
 
-    def erfcx(x) -> Any:
+    def erfcx(x: Number) -> Any:
         a = abs(x)
         series = (1 / (a * a)).poly([1, -1 / 2, 3 / 4, -15 / 8, 105 / 16, -945 / 32])  # to 4e-9 for a > 10
         scaled = np.vectorize(lambda a: math.exp(a * a) * math.erfc(a))
@@ -232,7 +232,7 @@ class Number:
         found = where(a > 10.5, series / (a * math.sqrt(_PI)), near)
         return where(x < 0, 2 * (x * x).power() - found, found)
 
-    def erfc(x) -> Any:
+    def erfc(x: Number) -> Any:
         a = abs(x)
         found = (-(a * a)).power() * a.erfcx()
         return where(x < 0, 2 - found, found)
@@ -241,23 +241,23 @@ class Number:
         root = functools.reduce(lambda total, x: x.mad(x, total), values[1:], values[0] * values[0]).sqrt()
         return functools.reduce(lambda found, x: where(abs(x).equals(_INF), _INF, found), values, root)
 
-    def bessel(x, order: int) -> Any:
+    def bessel(x: Number, order: int) -> Any:
         """The mean of cosh(x cos t), or of sinh(x cos t) cos t, over so many t that it is the integral."""
         rule, cosines = _WIDE["sinh" if order else "cosh"], [math.cos((n + 0.5) * _PI / 32) for n in range(16)]
         return functools.reduce(operator.add, [rule(x * c) * (c**order / 16) for c in cosines])
 
     # Formulas of integers, and between types.
-    def byte_perm(x, y: Any, chosen: Any) -> Any:
+    def byte_perm(x: Number, y: Number, chosen: Number) -> Any:
         both = x.cast("zext", "i64") | (y.cast("zext", "i64") << 32)
         at = [((chosen.shifted(n) & 7) << 3).cast("zext", "i64") for n in (0, 4, 8, 12)]
         return functools.reduce(operator.or_, [(both.shifted(x).low() & 255) << 8 * n for n, x in enumerate(at)])
 
-    def towards_zero(x) -> Any:
+    def towards_zero(x: Number) -> Any:
         """The float32 of a float64."""
         found = x.cast("fptrunc", "float")
         return (found.bits() - (abs(found.double()) > abs(x)).flag()).number()
 
-    def converted(x, source: str, target: str, mode: str) -> Any:
+    def converted(x: Number, source: str, target: str, mode: str) -> Any:
         sign = "u" if "u" in (source[0], target[0]) else "s"
         if target in _FLOATS:
             return x.cast("fptrunc" if x.floats else f"{sign}itofp", target)
@@ -265,7 +265,7 @@ class Number:
         return nearest.call(f"fpto{sign}i.sat", result="i64" if "ll" in target else "i32")
 
 
-def where(condition: Number, then: Any, other: Any) -> Any:
+def where(condition: Number, then: Number | float, other: Any) -> Any:
     model = then if isinstance(then, Number) else other
     chosen = f"{model.type} {model.like(then).name}, {model.type} {model.like(other).name}"
     return model.body.emit(model.kind, f"select {condition.type} {condition.name}, {chosen}")
@@ -293,7 +293,7 @@ def _libm(name: str, *arguments: Any, result: str = "") -> Any:
     return Number(body, result, found)
 
 
-def _unless(x: Any, found: Any, name: str) -> Any:
+def _unless(x: Number, found: Number, name: str) -> Any:
     """What was found, but the C library's result where x is far from 0: a branch that is rarely taken."""
     body, far = x.body, abs(x) > 1e5
     some = far.name
@@ -308,65 +308,68 @@ def _unless(x: Any, found: Any, name: str) -> Any:
     return body.emit(found.kind, f"phi {found.type} [ {found.name}, %entry ], [ {slow.name}, %far ]")
 
 
+# without an instruction, float32 is rounded twice, first to float64: about one result in 1e9 is another
 _SAME: dict[str, Any] = {
-    **{name: _intrinsic(name) for name in ("floor", "ceil", "trunc", "round", "sqrt", "copysign", "umin", "umax")},
-    "abs": lambda x: abs(x) if x.floats else x.call("abs", more=", i1 false"), "min": _intrinsic("smin"),
-    "max": _intrinsic("smax"), "fmin": _intrinsic("minimumnum"), "fmax": _intrinsic("maximumnum"),
-    "rint": _intrinsic("roundeven"), "brev": _intrinsic("bitreverse"), "add": operator.add, "sub": operator.sub,
-    "mul": operator.mul, "div": operator.truediv, "fdivide": operator.truediv,
-    # without an instruction, float32 is rounded twice, first to float64: about one result in 1e9 is another
-    "fma": lambda x, y, z: x.call("fma", y, z) if x.body.fma or x.size == 64 else
-        (x.double() * y.double() + z.double()).cast("fptrunc", "float"),
-    "rcp": lambda x: 1 / x, "rsqrt": lambda x: 1 / x.sqrt(), "fdim": lambda x, y: where(x <= y, 0, x - y),
-    "saturate": lambda x: x.call("maxnum", 0).call("minnum", 1), "isnan": lambda x: (x.equals(x) ^ True).flag(),
-    "isinf": lambda x: abs(x).equals(_INF).flag(), "finite": lambda x: (abs(x) < _INF).flag(),
-    "signbit": lambda x: (x.bits() < 0).flag(), "float_as_int": Number.bits, "int_as_float": Number.number,
-    "llrint": lambda x: x.call("roundeven").call("fptosi.sat", result="i64"),
-    "llround": lambda x: x.call("round").call("fptosi.sat", result="i64"),
-    "popc": lambda x: x.call("ctpop").low(), "clz": lambda x: x.call("ctlz", more=", i1 false").low(),
-    "ffs": lambda x: where(x.equals(0), 0, x.call("cttz", more=", i1 false") + 1).low(),
-    "mul24": lambda x, y: ((x << 8) >> 8) * ((y << 8) >> 8), "umul24": lambda x, y: (x & 0xFFFFFF) * (y & 0xFFFFFF),
-    "mulhi": lambda x, y: (x.twice("sext") * y.twice("sext")).shifted(x.size).cast("trunc", x.kind),
-    "umulhi": lambda x, y: (x.twice("zext") * y.twice("zext")).shifted(x.size).cast("trunc", x.kind),
-    "byte_perm": Number.byte_perm, "sad": lambda x, y, z: x.call("smax", y) - x.call("smin", y) + z,
-    "usad": lambda x, y, z: x.call("umax", y) - x.call("umin", y) + z,
-}  # fmt: skip
-_SINGLE: dict[str, Any] = {
-    "log": Number.log, "exp": Number.exp, "exp2": lambda x: x.exp(2), "exp10": lambda x: x.exp(10),
-    "tanh": Number.tanh, "erf": Number.erf, "nextafter": functools.partial(_libm, "nextafterf"),
-    "sin": lambda x: x.sine("sin", 0), "cos": lambda x: x.sine("cos", 1),
-}  # fmt: skip
+    **{name: _intrinsic(name) for name in ("floor", "ceil", "trunc", "round", "sqrt", "copysign", "umin", "umax")}
+}
+_SAME |= {"abs": lambda x: abs(x) if x.floats else x.call("abs", more=", i1 false"), "min": _intrinsic("smin")}
+_SAME |= {"max": _intrinsic("smax"), "fmin": _intrinsic("minimumnum"), "fmax": _intrinsic("maximumnum")}
+_SAME |= {"rint": _intrinsic("roundeven"), "brev": _intrinsic("bitreverse"), "add": operator.add, "sub": operator.sub}
+_SAME |= {"mul": operator.mul, "div": operator.truediv, "fdivide": operator.truediv}
+_SAME |= {
+    "fma": lambda x, y, z: (
+        x.call("fma", y, z)
+        if x.body.fma or x.size == 64
+        else (x.double() * y.double() + z.double()).cast("fptrunc", "float")
+    )
+}
+_SAME |= {"rcp": lambda x: 1 / x, "rsqrt": lambda x: 1 / x.sqrt(), "fdim": lambda x, y: where(x <= y, 0, x - y)}
+_SAME |= {"saturate": lambda x: x.call("maxnum", 0).call("minnum", 1), "isnan": lambda x: (x.equals(x) ^ True).flag()}
+_SAME |= {"isinf": lambda x: abs(x).equals(_INF).flag(), "finite": lambda x: (abs(x) < _INF).flag()}
+_SAME |= {"signbit": lambda x: (x.bits() < 0).flag(), "float_as_int": Number.bits, "int_as_float": Number.number}
+_SAME |= {"llrint": lambda x: x.call("roundeven").call("fptosi.sat", result="i64")}
+_SAME |= {"llround": lambda x: x.call("round").call("fptosi.sat", result="i64")}
+_SAME |= {"popc": lambda x: x.call("ctpop").low(), "clz": lambda x: x.call("ctlz", more=", i1 false").low()}
+_SAME |= {"ffs": lambda x: where(x.equals(0), 0, x.call("cttz", more=", i1 false") + 1).low()}
+_SAME |= {"mul24": lambda x, y: ((x << 8) >> 8) * ((y << 8) >> 8)}
+_SAME |= {"umul24": lambda x, y: (x & 0xFFFFFF) * (y & 0xFFFFFF)}
+_SAME |= {"mulhi": lambda x, y: (x.twice("sext") * y.twice("sext")).shifted(x.size).cast("trunc", x.kind)}
+_SAME |= {"umulhi": lambda x, y: (x.twice("zext") * y.twice("zext")).shifted(x.size).cast("trunc", x.kind)}
+_SAME |= {"byte_perm": Number.byte_perm, "sad": lambda x, y, z: x.call("smax", y) - x.call("smin", y) + z}
+_SAME |= {"usad": lambda x, y, z: x.call("umax", y) - x.call("umin", y) + z}
+_SINGLE: dict[str, Any] = {"log": Number.log, "exp": Number.exp, "exp2": lambda x: x.exp(2)}
+_SINGLE |= {"exp10": lambda x: x.exp(10), "tanh": Number.tanh, "erf": Number.erf}
+_SINGLE |= {"nextafter": functools.partial(_libm, "nextafterf"), "sin": lambda x: x.sine("sin", 0)}
+_SINGLE |= {"cos": lambda x: x.sine("cos", 1)}
 _WIDE: dict[str, Any] = {
-    "tan": lambda x: _unless(x, (found := x.quadrant())[1].wave(found[0]) / found[1].wave(found[0] + 1), "tan"),
-    "pow": Number.pow, "atan2": Number.atan2, "erfc": Number.erfc, "erfcx": Number.erfcx,
-    "expm1": lambda x: x.power(1).sign(x), "cosh": lambda x: ((e := abs(x).power()) + 1 / e) * 0.5,
-    "sinh": lambda x: ((e := abs(x).power(1)) + e / (e + 1)).sign(x) * 0.5,
-    "log2": lambda x: x.log() * (1 / _LN2), "log10": lambda x: x.log() * (1 / math.log(10)),
-    "log1p": lambda x: (x + 1).log(x).sign(x), "powi": lambda x, n: x.pow(n.double()),
-    "atan": lambda x: x.atan2(x.like(1)), "asin": lambda x: x.atan2(((1 - x) * (1 + x)).sqrt()),
-    "acos": lambda x: ((1 - x) * (1 + x)).sqrt().atan2(x), "normcdf": lambda x: (x * -math.sqrt(0.5)).erfc() * 0.5,
-    "hypot": Number.hypot, "rhypot": lambda *values: 1 / Number.hypot(*values),
-    "cyl_bessel_i0": lambda x: x.bessel(0), "cyl_bessel_i1": lambda x: x.bessel(1),
-    "ldexp": lambda x, n: x * n.clip(400).cast("sext", "i64").scale(),
-}  # fmt: skip
-_FULL: dict[str, Any] = {
-    "sinpi": lambda x: x.half_turns()[0], "cospi": lambda x: x.half_turns()[1],
-    "tanpi": lambda x: operator.truediv(*x.half_turns()), "rcbrt": lambda x: 1 / _libm("cbrt", x),
-    "erfinv": lambda x: (1 - abs(x)).erfcinv(abs(x)).sign(x), "erfcinv": Number.erfcinv,
-    "normcdf": lambda x: _libm("erfc", x * -math.sqrt(0.5)) * 0.5,
-    "normcdfinv": lambda x: (x * 2).erfcinv() * -math.sqrt(2), "powi": lambda x, n: _libm("pow", x, n.double()),
-    "hypot": lambda *values: functools.reduce(functools.partial(_libm, "hypot"), values),
-    "rhypot": lambda *values: 1 / functools.reduce(functools.partial(_libm, "hypot"), values),
-    **{name: functools.partial(_libm, name) for name in sorted(LIBM - {"hypot", "nextafterf", "fma"})},
-    "ldexp": lambda x, n: _libm("ldexp", x, n, result="double"), "ilogb": lambda x: _libm("ilogb", x, result="i32"),
-}  # fmt: skip
+    "tan": lambda x: _unless(x, (found := x.quadrant())[1].wave(found[0]) / found[1].wave(found[0] + 1), "tan")
+}
+_WIDE |= {"pow": Number.pow, "atan2": Number.atan2, "erfc": Number.erfc, "erfcx": Number.erfcx}
+_WIDE |= {"expm1": lambda x: x.power(1).sign(x), "cosh": lambda x: ((e := abs(x).power()) + 1 / e) * 0.5}
+_WIDE |= {"sinh": lambda x: ((e := abs(x).power(1)) + e / (e + 1)).sign(x) * 0.5}
+_WIDE |= {"log2": lambda x: x.log() * (1 / _LN2), "log10": lambda x: x.log() * (1 / math.log(10))}
+_WIDE |= {"log1p": lambda x: (x + 1).log(x).sign(x), "powi": lambda x, n: x.pow(n.double())}
+_WIDE |= {"atan": lambda x: x.atan2(x.like(1)), "asin": lambda x: x.atan2(((1 - x) * (1 + x)).sqrt())}
+_WIDE |= {"acos": lambda x: ((1 - x) * (1 + x)).sqrt().atan2(x)}
+_WIDE |= {"normcdf": lambda x: (x * -math.sqrt(0.5)).erfc() * 0.5, "hypot": Number.hypot}
+_WIDE |= {"rhypot": lambda *values: 1 / Number.hypot(*values), "cyl_bessel_i0": lambda x: x.bessel(0)}
+_WIDE |= {"cyl_bessel_i1": lambda x: x.bessel(1), "ldexp": lambda x, n: x * n.clip(400).cast("sext", "i64").scale()}
+_FULL: dict[str, Any] = {"sinpi": lambda x: x.half_turns()[0], "cospi": lambda x: x.half_turns()[1]}
+_FULL |= {"tanpi": lambda x: operator.truediv(*x.half_turns()), "rcbrt": lambda x: 1 / _libm("cbrt", x)}
+_FULL |= {"erfinv": lambda x: (1 - abs(x)).erfcinv(abs(x)).sign(x), "erfcinv": Number.erfcinv}
+_FULL |= {"normcdf": lambda x: _libm("erfc", x * -math.sqrt(0.5)) * 0.5}
+_FULL |= {"normcdfinv": lambda x: (x * 2).erfcinv() * -math.sqrt(2), "powi": lambda x, n: _libm("pow", x, n.double())}
+_FULL |= {"hypot": lambda *values: functools.reduce(functools.partial(_libm, "hypot"), values)}
+_FULL |= {"rhypot": lambda *values: 1 / functools.reduce(functools.partial(_libm, "hypot"), values)}
+_FULL |= {**{name: functools.partial(_libm, name) for name in sorted(LIBM - {"hypot", "nextafterf", "fma"})}}
+_FULL |= {"ldexp": lambda x, n: _libm("ldexp", x, n, result="double")}
+_FULL |= {"ilogb": lambda x: _libm("ilogb", x, result="i32")}
 # Other names: the math dialect's, those of other types, and those of functions that are the same here.
-_ALIASES = {
-    "fabs": "abs", "absi": "abs", "llabs": "abs", "nearbyint": "rint", "roundeven": "rint", "isfinite": "finite",
-    "scalbn": "ldexp", "norm3d": "hypot", "norm4d": "hypot", "rnorm3d": "rhypot", "rnorm4d": "rhypot",
-    "mul64hi": "mulhi", "umul64hi": "umulhi", "float_as_uint": "float_as_int", "uint_as_float": "int_as_float",
-    "double_as_longlong": "float_as_int", "longlong_as_double": "int_as_float",
-}  # fmt: skip
+_ALIASES = {"fabs": "abs", "absi": "abs", "llabs": "abs", "nearbyint": "rint", "roundeven": "rint"}
+_ALIASES |= {"isfinite": "finite", "scalbn": "ldexp", "norm3d": "hypot", "norm4d": "hypot", "rnorm3d": "rhypot"}
+_ALIASES |= {"rnorm4d": "rhypot", "mul64hi": "mulhi", "umul64hi": "umulhi", "float_as_uint": "float_as_int"}
+_ALIASES |= {"uint_as_float": "int_as_float", "double_as_longlong": "float_as_int"}
+_ALIASES |= {"longlong_as_double": "int_as_float"}
 
 
 def _formula(name: str, element: str) -> tuple[Any, bool] | None:

@@ -65,16 +65,13 @@ class _Kernel(Regions):
             self._flow(blocks)
             code.label(self._finished)
         name = self.function.text
-        head = (
-            f"define i32 @{name}(ptr noalias %args, ptr noalias %ctx, i64 %begin, i64 %end, i32 %gx, i32 %gy, i32 %gz)"
-        )
-        text = "\n".join((
-            *code.declared.values(), head + " #0 {", "entry:",
-            "  %at.scratch = getelementptr i64, ptr %ctx, i64 1", "  %scratch = load ptr, ptr %at.scratch",
-            *self.entry, *code.lines, "  ret i32 0",
-            "failed:", f"  store i64 {loop.counter}, ptr %ctx", "  ret i32 1", "}",
-            f'attributes #0 = {{ nounwind "prefer-vector-width"="{self.bits}" "no-builtins" }}', "",
-        ))  # fmt: skip
+        given = "ptr noalias %args, ptr noalias %ctx, i64 %begin, i64 %end, i32 %gx, i32 %gy, i32 %gz"
+        lines = [*code.declared.values(), f"define i32 @{name}({given}) #0 {{", "entry:"]
+        lines += ["  %at.scratch = getelementptr i64, ptr %ctx, i64 1", "  %scratch = load ptr, ptr %at.scratch"]
+        lines += [*self.entry, *code.lines, "  ret i32 0"]
+        lines += ["failed:", f"  store i64 {loop.counter}, ptr %ctx", "  ret i32 1", "}"]
+        lines += [f'attributes #0 = {{ nounwind "prefer-vector-width"="{self.bits}" "no-builtins" }}', ""]
+        text = "\n".join(lines)
         libm = tuple(sorted(each for each in functions.LIBM if f"@{each}(" in text))
         return Translated(name, text, self.scratch, libm, self.looks_up, self._written(arguments))
 
