@@ -37,6 +37,7 @@ from ..memory import buffer
 from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted, device_of
 from ..runtime.call import Call, refuse_complex
+from ..runtime.choice import Native
 from ..runtime.reference import with_casts
 from ..runtime.replay import Replay, active, key_of, table
 from ..runtime.trace import traced
@@ -93,8 +94,7 @@ class Operator:
         autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
-        native: the size of a call's largest array, in elements, from which native code of the kernel is quicker than
-            the reference on the CPU: of float32 and float64, and of halves. None where it never is.
+        native: the sizes for which native code of the kernel is quicker on the CPU than the reference; None for none.
     """
 
     family = "operator"
@@ -102,7 +102,7 @@ class Operator:
     main: int | None = None
     variadic = takes_numbers = False
     repeatable: bool | str = False
-    native: tuple[int, int] | None = None
+    native: Native | None = None
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
     constant: bool | tuple[str, ...] = ()
     refuses: Mapping[str, str] = {}

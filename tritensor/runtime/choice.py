@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,20 @@ from ..types import dtypes
 if TYPE_CHECKING:
     from .call import Operator
 
-#: A number of elements that no call has, for operators and dtypes that NumPy is quicker with.
-NEVER = 1 << 62
+_SINGLE, _BFLOAT16 = dtypes.float32.numpy, dtypes.bfloat16.numpy
+HALVES = frozenset((dtypes.float16.numpy, _BFLOAT16))
+ALWAYS, NEVER = (1, 1 << 62), (1, 0)
+
+
+class Native(NamedTuple):
+    """From and up to how many elements of a call's largest array native code is quicker, by dtype.
+
+    `python -m benchmarks.native_cpu` prints the ratios. NumPy has no instructions for halves, and converts them.
+    """
+
+    float32: tuple[int, int] = ALWAYS
+    bfloat16: tuple[int, int] = ALWAYS
+    float16: tuple[int, int] = ALWAYS
 
 
 @cache
@@ -29,14 +41,18 @@ def available() -> bool:
     return False
 
 
-def native_from(operator: Operator, kind: np.dtype[Any]) -> int:
-    """The number of elements from which an operator's calls in a dtype are computed by native code."""
-    wanted = settings.native_cpu.value
+def wins(operator: Operator, kind: np.dtype[Any], size: int) -> bool:
+    """Whether a call, whose largest array has so many elements, is to be computed by native code.
+
+    Args:
+        kind: the dtype of halves among the inputs, or else the one to compute in.
+    """
+    native, wanted = operator.native, settings.native_cpu.value
     if wanted == "0" or settings.check.value or not available():
-        return NEVER
+        return False
     if wanted == "force":
-        return 1
-    return NEVER if operator.native is None else operator.native[kind in HALVES]
-
-
-HALVES = frozenset((dtypes.float16.numpy, dtypes.bfloat16.numpy))
+        return True
+    if native is None or (kind is not _SINGLE and kind not in HALVES):
+        return False
+    low, high = native[0 if kind is _SINGLE else 1 if kind is _BFLOAT16 else 2]
+    return bool(low <= size <= high)

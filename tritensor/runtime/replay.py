@@ -25,7 +25,7 @@ from ..memory.buffer import Buffer
 from ..tensors import Tensor, wrap
 from ..types import devices, dtypes
 from .call import Call, Operator
-from .choice import HALVES, native_from
+from .choice import HALVES, wins
 from .program import Program, float_bits, watchers
 
 ndarray = np.ndarray
@@ -236,10 +236,10 @@ def natively(
         metadata: as it was passed. named: the metadata that `compute` takes behind the inputs.
     """
     sizes = [(array.size, array.dtype) for array in arrays if array.__class__ is ndarray]
-    if not sizes or min(sizes, key=lambda pair: pair[1].itemsize)[0] < 1:
+    if not sizes or not all(size for size, _ in sizes):
         return compute
     half = next((dtype for _, dtype in sizes if dtype in HALVES), kind)
-    if max(size for size, _ in sizes) < native_from(operator, half):
+    if not wins(operator, half, max(size for size, _ in sizes)):
         return compute
     from .native_replay import Chooser
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...operators.rules import FLOAT, FLOATING, Rectified, Rule
+from ...runtime.choice import Native
 from ...tensors import Tensor
 from ...types import dtypes
 from ..exact import quotient
@@ -90,7 +91,7 @@ leaky_relu_gradient.constant = ("x",)
 leaky_relu_gradient.kernel(lambda grad, x, slope: tl.where(x > 0, grad, grad * slope))
 
 
-@elementwise(SHAPED, methods=())
+@elementwise(SHAPED, methods=(), native=FUNCTIONS)
 def elu(x: np.ndarray, *, alpha=1.0, scale=1.0, input_scale=1.0):
     """scale times x where it is positive, else scale * alpha * (exp(x * input_scale) - 1)."""
     out = np.minimum(x, 0, out=np.empty_like(x))
@@ -107,7 +108,7 @@ def elu(x: np.ndarray, *, alpha=1.0, scale=1.0, input_scale=1.0):
 elu.kernel(lambda x, alpha, scale, input_scale: scale * tl.where(x >= 0, x, alpha * libdevice.expm1(x * input_scale)))
 
 
-@elementwise(SHAPED, methods=())
+@elementwise(SHAPED, methods=(), native=FUNCTIONS)
 def elu_gradient(grad, x, *, alpha=1.0, scale=1.0, input_scale=1.0):
     """scale * grad where x is positive, else times alpha * input_scale * exp(x * input_scale)."""
     bent = np.exp(np.minimum(x, 0) * input_scale)
@@ -136,7 +137,7 @@ def _(grad, x, alpha, scale, input_scale):
 # ---- from the logistic function ----------------------------------------------------------------------------------
 
 
-@elementwise(FLOAT)
+@elementwise(FLOAT, native=FUNCTIONS)
 def sigmoid(x: np.ndarray):
     """The logistic sigmoid: 1 / (1 + exp(-x))."""
     out = _one_more_than_exp(x)
@@ -154,7 +155,7 @@ def _one_more_than_exp(x: np.ndarray):
 sigmoid.kernel(lambda x: quotient(1.0, 1.0 + libdevice.exp(-x)))
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(FLOATING, methods=(), native=FUNCTIONS)
 def sigmoid_gradient(grad, result):
     """grad times the slope of sigmoid where its result was `result`."""
     return grad * (result * (1 - result))
@@ -168,7 +169,7 @@ sigmoid_gradient.gradients(
 sigmoid_gradient.kernel(lambda grad, result: grad * (result * (1.0 - result)))
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(FLOATING, methods=(), native=FUNCTIONS)
 def silu(x: np.ndarray):
     """x * sigmoid(x)."""
     out = _one_more_than_exp(x)
@@ -178,7 +179,7 @@ def silu(x: np.ndarray):
 silu.kernel(lambda x: quotient(x, 1.0 + libdevice.exp(-x)))
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(FLOATING, methods=(), native=FUNCTIONS)
 def silu_gradient(grad, x):
     """grad times the slope of silu at x."""
     share = 1 / (1 + np.exp(-x))
@@ -200,7 +201,7 @@ def _(grad, x):
     return grad * (share * (1.0 + x * (1.0 - share)))
 
 
-@elementwise(SHAPED, methods=(), autocast={"cuda": "float32"})
+@elementwise(SHAPED, methods=(), autocast={"cuda": "float32"}, native=Native((1, 5000), (1, 5000)))
 def softplus(x: np.ndarray, *, beta=1.0, threshold=20.0):
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
     out = np.multiply(x, beta, out=np.empty_like(x))
@@ -218,7 +219,7 @@ def _(x, beta, threshold):
     return tl.where(scaled > threshold, x, quotient(libdevice.log1p(libdevice.exp(scaled)), beta))
 
 
-@elementwise(SHAPED, methods=())
+@elementwise(SHAPED, methods=(), native=FUNCTIONS)
 def softplus_gradient(grad: np.ndarray, x: np.ndarray, *, beta=1.0, threshold=20.0):
     """grad times the slope of softplus at x: sigmoid(beta * x), or 1 where beta * x is above threshold."""
     scaled = x * beta
@@ -247,7 +248,7 @@ _DENSITY = 1 / math.sqrt(2 * math.pi)
 _SLOPE = math.sqrt(2 / math.pi)
 
 
-@elementwise(FLOATING, methods=(), native=FUNCTIONS)
+@elementwise(FLOATING, methods=(), native=Native((1, 30_000)))
 def gelu(x: np.ndarray):
     """x times the cumulative distribution function of the normal distribution at x."""
     if x.dtype == np.float32:

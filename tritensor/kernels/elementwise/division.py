@@ -15,7 +15,7 @@ from ...runtime.source import device_function
 from ...types import dtypes
 from ..exact import quotient
 from .arithmetic import dtype_of, zeros
-from .family import elementwise
+from .family import LIBRARY, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -77,7 +77,7 @@ def _(x, y):
         return tl.where(y == 0, x * 0, x // tl.where(y == 0, y + 1, y))
 
 
-@elementwise(REMAINDER, methods=["__mod__", "remainder"])
+@elementwise(REMAINDER, methods=["__mod__", "remainder"], native=LIBRARY)
 def remainder(x: np.ndarray, y: np.ndarray | int):
     """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     left = np.asarray(np.remainder(x, y))

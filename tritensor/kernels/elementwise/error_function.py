@@ -16,7 +16,7 @@ import numpy as np
 from ...operators.rules import REAL_FLOAT
 from ...runtime.source import device_function
 from .coefficients import tables
-from .family import elementwise
+from .family import FUNCTIONS, elementwise
 
 if TYPE_CHECKING:
     from triton.language.extra import libdevice
@@ -150,7 +150,7 @@ def erfc_array(x: np.ndarray) -> np.ndarray:
     return result.reshape(x.shape)
 
 
-@elementwise(REAL_FLOAT)
+@elementwise(REAL_FLOAT, native=FUNCTIONS)
 def erf(x: np.ndarray):
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
     return in_pieces(erf_array, x)
@@ -160,7 +160,7 @@ erf.gradient(lambda grad, x: grad * (x * x).neg().exp() * (2 / math.sqrt(math.pi
 erf.kernel(lambda x: libdevice.erf(x))
 
 
-@elementwise(REAL_FLOAT)
+@elementwise(REAL_FLOAT, native=FUNCTIONS)
 def erfc(x: np.ndarray):
     """The complementary error function: 1 - erf(x), exact where erf(x) is close to 1."""
     return in_pieces(erfc_array, x).astype(x.dtype, copy=False)

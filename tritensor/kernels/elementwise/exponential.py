@@ -15,7 +15,7 @@ from ...operators.rules import FLOAT, REAL_FLOAT
 from ...runtime.source import device_function
 from ..exact import root
 from .arithmetic import complex_reciprocal
-from .family import elementwise
+from .family import FUNCTIONS, LIBRARY, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -29,7 +29,7 @@ exp2 = elementwise(FLOAT, np.exp2, "2 to the power x.")
 exp2.gradient(lambda grad, out: grad * out * math.log(2))
 exp2.kernel(lambda x: libdevice.exp2(x))
 
-expm1 = elementwise(FLOAT, np.expm1, "exp(x) - 1, exact near 0.", autocast={"cuda": "float32"})
+expm1 = elementwise(FLOAT, np.expm1, "exp(x) - 1, exact near 0.", autocast={"cuda": "float32"}, native=LIBRARY)
 expm1.gradient(lambda grad, out: grad * (out + 1))
 expm1.kernel(lambda x: libdevice.expm1(x))
 
@@ -37,15 +37,17 @@ log = elementwise(FLOAT, np.log, "The natural logarithm of x.", autocast={"cuda"
 log.gradient(lambda grad, x: grad / x)
 log.kernel(lambda x: libdevice.log(x))
 
-log2 = elementwise(FLOAT, np.log2, "The logarithm of x to base 2.", autocast={"cuda": "float32"})
+log2 = elementwise(FLOAT, np.log2, "The logarithm of x to base 2.", autocast={"cuda": "float32"}, native=LIBRARY)
 log2.gradient(lambda grad, x: grad / (x * math.log(2)))
 log2.kernel(lambda x: libdevice.log2(x))
 
-log10 = elementwise(FLOAT, np.log10, "The logarithm of x to base 10.", autocast={"cuda": "float32"})
+log10 = elementwise(FLOAT, np.log10, "The logarithm of x to base 10.", autocast={"cuda": "float32"}, native=LIBRARY)
 log10.gradient(lambda grad, x: grad / (x * math.log(10)))
 log10.kernel(lambda x: libdevice.log10(x))
 
-log1p = elementwise(FLOAT, np.log1p, "The natural logarithm of 1 + x, exact near 0.", autocast={"cuda": "float32"})
+log1p = elementwise(
+    FLOAT, np.log1p, "The natural logarithm of 1 + x, exact near 0.", autocast={"cuda": "float32"}, native=LIBRARY
+)
 log1p.gradient(lambda grad, x: grad / (x + 1))
 log1p.kernel(lambda x: libdevice.log1p(x))
 
@@ -67,7 +69,7 @@ sqrt.gradient(lambda grad, out: grad / (2 * out))
 sqrt.kernel(lambda x: root(x))
 
 
-@elementwise(FLOAT, autocast={"cuda": "float32"})
+@elementwise(FLOAT, autocast={"cuda": "float32"}, native=FUNCTIONS)
 def rsqrt(x: np.ndarray):
     """The reciprocal of the square root of each element: 1 / sqrt(x)."""
     return 1 / np.sqrt(x)

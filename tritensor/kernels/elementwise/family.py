@@ -38,7 +38,7 @@ from ...operators.lifting.batching import Batch
 from ...operators.operator import Rule
 from ...operators.outputs import ELEMENTWISE
 from ...runtime.call import Call
-from ...runtime.choice import NEVER
+from ...runtime.choice import NEVER, Native
 from ...runtime.reference import metadata_of, numbers_of
 from ...tensors import Tensor
 from ...types import devices, dtypes, layout
@@ -49,8 +49,9 @@ from .reference import evaluate, is_large
 _DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.float16, dtypes.bfloat16))
 
 
-#: `Operator.native` of ufuncs, which NumPy computes as fast but for halves, and of functions of several passes.
-HALVES_ONLY, FUNCTIONS = (NEVER, 1), (1, 1)
+#: `Operator.native` of ufuncs, which NumPy computes as fast but for halves; of those that native code takes from the C
+#: library element by element; and of functions of several passes.
+HALVES_ONLY, LIBRARY, FUNCTIONS = Native(NEVER), Native(NEVER, (1, 10_000)), Native()
 
 
 class Elementwise(Operator):
@@ -240,7 +241,7 @@ def elementwise(  # type: ignore[misc] # the options, which the two kinds of cal
     in_place_functions: Sequence[str] | None = None,
     out: str | None = None,
     autocast: Policy | None = None,
-    native: tuple[int, int] | None = HALVES_ONLY,
+    native: Native | None = HALVES_ONLY,
 ) -> Any:
     """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
 

@@ -16,7 +16,7 @@ from ...operators import registry
 from ...operators.rules import REAL_FLOAT
 from .coefficients import tables
 from .error_function import in_pieces
-from .family import elementwise
+from .family import FUNCTIONS, elementwise
 
 if TYPE_CHECKING:
     from triton.language.extra import libdevice
@@ -47,7 +47,7 @@ def lgamma_array(x: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(x) | (size > 1e306), np.inf, result)
 
 
-@elementwise(REAL_FLOAT, in_place_functions=())
+@elementwise(REAL_FLOAT, in_place_functions=(), native=FUNCTIONS)
 def lgamma(x: np.ndarray):
     """The logarithm of the magnitude of the gamma function."""
     return in_pieces(lgamma_array, x).astype(x.dtype, copy=False)

@@ -99,7 +99,7 @@ def _large(operator: Elementwise) -> int:
 def _quick_reference(operator: Elementwise) -> Callable[..., Any]:
     """The reference for a quick path; where native code may win, a function that looks for it by the call's shapes."""
     reference, count = operator.reference, len(operator.inputs)
-    if operator.native is None or operator.native[0] >= NEVER or operator.metadata or not available():
+    if operator.native is None or operator.native.float32 is NEVER or operator.metadata or not available():
         return reference
     known = Quick()
 

@@ -14,14 +14,14 @@ from ...types import dtypes
 from ..exact import quotient, root
 from .arithmetic import complex_mul, dtype_of, where, zeros
 from .exponential import complex_exp, complex_log
-from .family import elementwise
+from .family import LIBRARY, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
 
-@elementwise(Power("power", dtypes.INTEGER), methods=["__pow__", "pow"], autocast={"cuda": "float32"})
+@elementwise(Power("power", dtypes.INTEGER), methods=["__pow__", "pow"], autocast={"cuda": "float32"}, native=LIBRARY)
 def pow(x, y):
     """Raises x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     if dtype_of(x, y).kind in "fc":

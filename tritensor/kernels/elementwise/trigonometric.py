@@ -10,7 +10,7 @@ from ...operators.rules import FLOAT, FLOATING, REAL_FLOAT
 from ...runtime.source import device_function
 from .arithmetic import where
 from .exponential import complex_sqrt
-from .family import elementwise
+from .family import LIBRARY, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -24,7 +24,7 @@ cos = elementwise(FLOAT, np.cos, "The cosine of x.")
 cos.gradient(lambda grad, x: -grad * x.sin())
 cos.kernel(lambda x: libdevice.cos(x))
 
-tan = elementwise(FLOAT, np.tan, "The tangent of x.", autocast={"cuda": "float32"})
+tan = elementwise(FLOAT, np.tan, "The tangent of x.", autocast={"cuda": "float32"}, native=LIBRARY)
 tan.gradient(lambda grad, out: grad * (1 + out * out))
 tan.kernel(lambda x: libdevice.tan(x))
 
@@ -34,6 +34,7 @@ asin = elementwise(
     "The arcsine (inverse sine) of x, in [-pi/2, pi/2].",
     methods=["asin", "arcsin"],
     autocast={"cuda": "float32"},
+    native=LIBRARY,
 )
 asin.gradient(lambda grad, x: grad * (1 - x * x).rsqrt())
 asin.domain = (-1, 1)
@@ -45,13 +46,18 @@ acos = elementwise(
     "The arccosine (inverse cosine) of x, in [0, pi].",
     methods=["acos", "arccos"],
     autocast={"cuda": "float32"},
+    native=LIBRARY,
 )
 acos.gradient(lambda grad, x: -grad * (1 - x * x).rsqrt())
 acos.domain = (-1, 1)
 acos.kernel(lambda x: libdevice.acos(x))
 
 atan = elementwise(
-    FLOAT, np.arctan, "The arctangent (inverse tangent) of x, in [-pi/2, pi/2].", methods=["atan", "arctan"]
+    FLOAT,
+    np.arctan,
+    "The arctangent (inverse tangent) of x, in [-pi/2, pi/2].",
+    methods=["atan", "arctan"],
+    native=LIBRARY,
 )
 atan.gradient(lambda grad, x: grad / (1 + x * x))
 atan.kernel(lambda x: libdevice.atan(x))
@@ -62,6 +68,7 @@ atan2 = elementwise(
     "The arctangent of y / x in the quadrant of the point (y, x); the first operand is the height.",
     methods=["atan2", "arctan2"],
     autocast={"cuda": "widest"},
+    native=LIBRARY,
 )
 
 
@@ -80,11 +87,11 @@ hypot = elementwise(REAL_FLOAT, np.hypot, "The hypotenuse of a right triangle: s
 hypot.gradients(x=lambda grad, out, x: grad * x / out, y=lambda grad, out, y: grad * y / out)
 hypot.kernel(lambda x, y: libdevice.hypot(x, y))
 
-sinh = elementwise(FLOAT, np.sinh, "The hyperbolic sine of x.", autocast={"cuda": "float32"})
+sinh = elementwise(FLOAT, np.sinh, "The hyperbolic sine of x.", autocast={"cuda": "float32"}, native=LIBRARY)
 sinh.gradient(lambda grad, x: grad * x.cosh())
 sinh.kernel(lambda x: libdevice.sinh(x))
 
-cosh = elementwise(FLOAT, np.cosh, "The hyperbolic cosine of x.", autocast={"cuda": "float32"})
+cosh = elementwise(FLOAT, np.cosh, "The hyperbolic cosine of x.", autocast={"cuda": "float32"}, native=LIBRARY)
 cosh.gradient(lambda grad, x: grad * x.sinh())
 cosh.kernel(lambda x: libdevice.cosh(x))
 
@@ -105,7 +112,7 @@ tanh_gradient.gradients(
 )
 tanh_gradient.kernel(lambda grad, result: grad * (1.0 - result * result))
 
-asinh = elementwise(FLOAT, np.arcsinh, "The inverse hyperbolic sine of x.", methods=["asinh", "arcsinh"])
+asinh = elementwise(FLOAT, np.arcsinh, "The inverse hyperbolic sine of x.", methods=["asinh", "arcsinh"], native=None)
 asinh.gradient(lambda grad, x: grad * (x * x + 1).rsqrt())
 asinh.kernel(lambda x: libdevice.asinh(x))
 
@@ -116,13 +123,19 @@ def _inverse_root(x: Any) -> Any:
 
 
 acosh = elementwise(
-    FLOAT, np.arccosh, "The inverse hyperbolic cosine of x, which is not negative.", methods=["acosh", "arccosh"]
+    FLOAT,
+    np.arccosh,
+    "The inverse hyperbolic cosine of x, which is not negative.",
+    methods=["acosh", "arccosh"],
+    native=None,
 )
 acosh.gradient(lambda grad, x: grad * _inverse_root(x))
 acosh.domain = (1, 100)
 acosh.kernel(lambda x: libdevice.acosh(x))
 
-atanh = elementwise(FLOAT, np.arctanh, "The inverse hyperbolic tangent of x.", methods=["atanh", "arctanh"])
+atanh = elementwise(
+    FLOAT, np.arctanh, "The inverse hyperbolic tangent of x.", methods=["atanh", "arctanh"], native=None
+)
 atanh.gradient(lambda grad, x: grad / (1 - x * x))
 atanh.domain = (-1, 1)
 atanh.kernel(lambda x: libdevice.atanh(x))

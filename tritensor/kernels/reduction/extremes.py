@@ -189,6 +189,7 @@ _argmax = _PlacesOfParts(np.maximum, np.argmax, False)
 argmax.in_parts(_argmax.part, _argmax.whole)
 argmax.kernel(folded(_first_larger), _first_larger, _nothing_larger, start=_with_index, finish=_index_alone)
 _argmin = _PlacesOfParts(np.minimum, np.argmin, False)
+argmax.native, argmin.native = None, None  # type: ignore[assignment]
 argmin.in_parts(_argmin.part, _argmin.whole)
 argmin.kernel(folded(_first_smaller), _first_smaller, _nothing_smaller, start=_with_index, finish=_index_alone)
 

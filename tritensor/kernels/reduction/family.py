@@ -34,6 +34,7 @@ from ...operators.lifting.batching import Batch
 from ...operators.outputs import SAME, Into
 from ...operators.rules import FloatingOnly, Places, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
+from ...runtime.choice import Native
 from ...runtime.source import device_function
 from ...tensors import Tensor
 from ...types import dtypes, layout
@@ -98,6 +99,7 @@ class Reduction(Operator):
     family = "reduction"
     about = "Rows, columns or everything, in two stages where one does not fill the device; never by atomics."
     repeatable = True
+    native = Native((1, 10_000), (1, 30_000))
     into: Into | Callable[..., Into] = SAME
     launch_complex: Any = None
 

@@ -19,6 +19,7 @@ from ...operators import Dtypes, Operator
 from ...operators.lifting.batching import along_dim
 from ...operators.rules import Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
+from ...runtime.choice import Native
 from ...runtime.launch import device_function, kernel, launch
 from ...tensors import Tensor
 from ...types import dtypes, layout
@@ -100,6 +101,7 @@ class Scan(AlongDim):
 
     family = "scan"
     about = "Blocks in a fixed order, so that sums are the same in every run."
+    native = Native()
 
     def __init__(
         self,

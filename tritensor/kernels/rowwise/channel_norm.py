@@ -22,6 +22,7 @@ from ...operators import Operator, Shapes
 from ...operators.lifting.batching import Batch
 from ...operators.rules import Floating, is_half
 from ...runtime.call import Call
+from ...runtime.choice import Native
 from ...runtime.source import device_function
 from ...tensors import Tensor
 from ...types import dtypes
@@ -211,6 +212,7 @@ class _ByChannel(Operator):
     family = "channel_norm"
     about = "Statistics and the sums for gradients by the reduction kernel, results by the elementwise one."
     repeatable = True
+    native = Native((1, 500_000))
     main = 0
     by_piece: Callable[..., tuple[np.ndarray, ...]]  # the reference, and the dtype to compute in
 

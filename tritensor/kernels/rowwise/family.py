@@ -17,6 +17,7 @@ from ...operators import Dtypes, Operator, Shapes
 from ...operators.lifting.batching import Batch
 from ...operators.rules import Floating, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
+from ...runtime.choice import Native
 from ...runtime.source import device_function
 from ...tensors import Tensor
 from ...types import dtypes
@@ -37,7 +38,7 @@ class Rowwise(AlongDim):
 
     family = "rowwise"
     about = "A row is read once where it fits into registers, else in a loop that carries maximum and sum."
-    native = (1, 1)
+    native = Native()
 
     def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
         super().__init__(name, reference, rule, **names)
@@ -102,7 +103,7 @@ class RowNorm(Operator):
     """Normalisation of rows, (N, C): a result of the input's shape, and further results with a number per row."""
 
     repeatable = True
-    native = (1, 1)
+    native = Native()
     main = 0
     rows: Callable[..., tuple[np.ndarray, ...]]  # the reference, in pieces, and the dtype to compute in
 
@@ -140,7 +141,7 @@ class RowNormBackward(Operator):
     """The gradients of a norm's inputs: `(grad, x, ...) -> x's, the parameters'`."""
 
     repeatable = True
-    native = (1, 1)
+    native = Native()
     main = 1  # the parameters' gradients have the compute dtype, which autograd casts
     rows: Callable[..., tuple[np.ndarray, ...]]  # the reference, in pieces; also `result`, the gradient's dtype
 

@@ -22,6 +22,7 @@ from ...operators import Operator, Shapes
 from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import Floating
 from ...runtime.call import Call
+from ...runtime.choice import Native
 from ...tensors import Tensor, wrap
 from ...types import dtypes
 from ..bounds import operator
@@ -45,6 +46,7 @@ class ClassLoss(Operator):
     family = "loss"
     about = "Scores become losses in one pass; gradients come out of the same pass when they are needed."
     repeatable = True
+    native = Native()
     main = 0  # the further outputs, for the gradient, have the compute dtype
 
     def __init__(self, name: str, reference: Callable[..., Any], words: str, outputs: Sequence[str]) -> None:
@@ -296,6 +298,7 @@ class ClassLossBackward(Operator):
 
     family = "loss"
     repeatable = True
+    native = Native()
     main = 1
 
     def __init__(self, name: str, reference: Callable[..., Any]) -> None:

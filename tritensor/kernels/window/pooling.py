@@ -17,6 +17,7 @@ from ...operators import Operator, Shapes
 from ...operators.lifting.batching import Batch, in_front_or_merged
 from ...operators.rules import FLOATING, Rule
 from ...runtime.call import Call
+from ...runtime.choice import Native
 from ...tensors import Tensor
 from ...types import dtypes, formats
 from ..indexing.family import gather
@@ -38,6 +39,7 @@ class Pool(Operator):
     about = "A program takes a block of windows; their gradients are gathered by the elements, not added to them."
     batched = staticmethod(_in_windows)
     repeatable = True
+    native = Native((1, 100_000), (1, 100_000))
 
     def allocate(self, call: Call) -> Shapes:
         """A number for each window; channels innermost where the input has them so, as in PyTorch."""
