@@ -17,13 +17,14 @@ HAS_TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint stubs types tests format docs site-test links clean
+.PHONY: help demo test test-all test-native lint stubs types tests format docs site-test links clean
 
 help:
 	@echo "make demo       train on real digits on the CPU, then on a simulated CUDA device"
 	@echo "make test       lint, type-check and test, as continuous integration does"
 	@echo "make lint | types | tests       one of the three"
 	@echo "make test-all   the same with all cases of all tests, as continuous integration does in parallel jobs"
+	@echo "make test-native   the tests with all simulated devices running native code"
 	@echo "make stubs      write the type stubs anew, as the two that read them do"
 	@echo "make format     format the code, sort the imports, write the type stubs anew"
 	@echo "make docs       run what the documentation shows and build it as a site, into build/docs"
@@ -83,6 +84,9 @@ types: stubs
 
 tests: stubs
 	$(BIN)/python -m pytest -q --numprocesses auto
+
+test-native: stubs
+	TRITENSOR_SIMULATE_ENGINE=native $(BIN)/python -m pytest -q --numprocesses auto
 
 test-all: lint types
 	$(BIN)/python -m pytest -q --numprocesses auto -m "not slow and not peer and not site and not editors"

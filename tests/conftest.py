@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -135,6 +136,21 @@ def _left_behind() -> list[str]:
         "another number of threads": threads.get_num_threads() != NUMBER_OF_THREADS,
     }
     return [what for what, is_there in places.items() if is_there]
+
+
+@pytest.fixture(autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every fourth test simulates devices natively, the others by the interpreter, unless an engine is asked for.
+
+    A test launches a kernel once or twice on a few elements: making its code takes 35 ms, interpreting it 8. All tests
+    run natively by `make test-native`.
+    """
+    if "TRITENSOR_SIMULATE_ENGINE" in os.environ or not HAS_TRITON:
+        yield
+        return
+    natively = not selection.lacks_native() and crc32(request.node.nodeid.encode()) % 4 == 0
+    with settings.simulate_engine("native" if natively else "interpreter"):
+        yield
 
 
 @pytest.fixture

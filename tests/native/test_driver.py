@@ -395,7 +395,8 @@ def kind(**options: Any) -> str:
         return type(found).__name__
 
 
-def test_engines() -> None:
+def test_engines(monkeypatch) -> None:
+    monkeypatch.setattr(settings.simulate_engine, "value", "")
     assert kind() == kind(engine="native") == kind(compiled=False) == "NativeSimulator"
     assert kind(engine="interpreter") == kind(races=True) == "Simulator"
     assert kind(engine="compiled") == kind(compiled=True) == kind(compiled=True, races=True) == "CompiledSimulator"
