@@ -98,21 +98,17 @@ class _Kernel(Regions):
         code = self.code
         labels = {block.label: code.name("block") for block in blocks}
         slots = {block.label: [self._slot(each) for each in block.arguments] for block in blocks[1:]}
-        settled = dict[Value, Buffer]()
+        settled = set[Value]()
         for block in blocks:
             if block is not blocks[0]:
                 code.label(labels[block.label])
                 self._arrive(block.arguments, slots[block.label])
             end = self.run(block)
             self.settle(self.loads)
-            own = {
-                each for each in self.buffers if each in block.arguments or getattr(each.owner, "block", None) is block
-            }
-            if block is blocks[0]:
-                settled = self.buffers
-            else:  # what one block computes of another's values is not there in a third
-                self.buffers = {key: self.buffers[key] for key in {*settled, *own}}
-                settled = dict(self.buffers)
+            if block is not blocks[0]:  # what one block computes of another's values is not there in a third
+                own = {each for each in self.buffers if getattr(each.owner, "block", each.owner) is block}
+                self.buffers = {key: found for key, found in self.buffers.items() if key in settled or key in own}
+            settled = set(self.buffers)
             if end.name == "tt.return":
                 code.jump(self._finished)
                 continue
@@ -127,7 +123,8 @@ class _Kernel(Regions):
                 code.jump(ways[0][0])
             for way, target, given in ways:
                 code.label(way)
-                self._leave(given, slots[target])
+                with self._scope():
+                    self._leave(given, slots[target])
                 code.jump(labels[target])
 
     def _slot(self, value: Value) -> Buffer:
