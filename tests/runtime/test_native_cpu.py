@@ -18,7 +18,13 @@ import tritensor as torch
 from tritensor import settings
 from tritensor.backends import native
 from tritensor.kernels.elementwise import activations
+from tritensor.operators import registry
 from tritensor.runtime import choice, native_replay
+from tritensor.runtime.checking import mismatch, tolerance
+from tritensor.types import dtypes
+
+from ..declared.samples import dtypes_of, has_samples, samples
+from ..declared.test_operators import as_tuple, generator, on_cpu
 
 F = torch.nn.functional
 pytestmark = pytest.mark.skipif(not choice.available(), reason="native code needs Triton, llvmlite and Linux on x86-64")
@@ -209,14 +215,33 @@ def test_a_process_forks_and_ends_while_kernels_are_made() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.bfloat16, dtypes.float16], ids=str)
+def test_every_operator_that_uses_it_agrees_with_numpy(dtype: dtypes.dtype, installed: list[str]) -> None:
+    """What the first call is compared with is the same call's; these are later calls, of the samples of all tests."""
+    for operator in [each for each in registry.values() if each.native and has_samples(each)]:
+        for sample in samples(operator, dtype, generator(operator, dtype)) if dtype in dtypes_of(operator) else ():
+            inputs = on_cpu(sample)
+            expected = as_tuple(operator(*inputs, **sample.metadata))
+            with settings.native_cpu("force"):
+                found = repeated(partial(operator, *inputs, **sample.metadata))
+            terms = max([x._data.size for x in inputs if hasattr(x, "_data")], default=1)
+            for name, one, other in zip(operator.outputs, as_tuple(found), expected):
+                if other is not None and name not in getattr(operator, "rounding", ()):
+                    allowed = [4 * each for each in tolerance(operator, other.dtype, max(terms, 1))]
+                    assert mismatch(one._data, other._data, *allowed) is None, (operator, sample)
+    assert len({*installed}) > 100
+
+
 def test_calls_in_checked_mode_go_to_numpy(forced: None, installed: list[str]) -> None:
     with torch.testing.checked():
         repeated(WORKS["gelu_tanh"])
     assert not installed
 
 
-def test_a_wrong_target_is_refused_as_by_numpy(forced: None) -> None:
-    x, target = drawn(30, 10), torch.arange(30) % 10
+def test_a_wrong_target_is_refused_as_by_numpy(forced: None, installed: list[str]) -> None:
+    x, target = drawn(30, 10).bfloat16(), torch.arange(30) % 10
     repeated(lambda: F.cross_entropy(x, target))
+    assert "cross_entropy" in installed
     with pytest.raises((IndexError, torch.errors.TritensorError)):
         F.cross_entropy(x, target + 5)

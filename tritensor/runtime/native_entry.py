@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 from array import array
 from collections.abc import Sequence
 from functools import cache
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,112 +28,100 @@ from . import disk_cache
 MOST = 256
 _END = (1 << 63) - 1
 
-# Where objects have what is read: the address of an array's first element stands behind the object's head.
-_ITEMS, _DATA = tuple.__basicsize__, object.__basicsize__
-
 # A plan is words: for each launch the function, the first program and the one behind the last, the grid, the number of
 # values, and for each value: the place of its array in the tuple, or -1; a number, which is added to the address; and
-# how many bytes behind the address may be touched, or -1 for any. A function of 0 ends it.
-_TEXT = f"""
-define i32 @launch(ptr %plan, ptr %arrays, ptr %scratch) {{
+# how many bytes from there on may be touched. A function of 0 ends it. In this text `word` reads one of some words, and
+# `put` writes one.
+_SHORT = """
+define i32 @launch(ptr %plan, ptr %arrays, ptr %scratch) {
 entry:
-  %words = alloca [{3 * MOST} x i64], align 64
+  %words = alloca [WORDS x i64], align 64
   %context = alloca [4 x i64], align 64
   %table = alloca [2 x i64], align 16
-  %table1 = getelementptr i64, ptr %table, i64 1
-  store i64 0, ptr %table
-  store i64 {_END}, ptr %table1
-  %context1 = getelementptr i64, ptr %context, i64 1
-  %context2 = getelementptr i64, ptr %context, i64 2
-  %context3 = getelementptr i64, ptr %context, i64 3
-  store i64 0, ptr %context
-  store ptr %scratch, ptr %context1
-  store ptr %table, ptr %context2
-  store i64 1, ptr %context3
+  %scratch.word = ptrtoint ptr %scratch to i64
+  %table.word = ptrtoint ptr %table to i64
+  put %table 0, 0
+  put %table 1, END
+  put %context 0, 0
+  put %context 1, %scratch.word
+  put %context 2, %table.word
+  put %context 3, 1
   br label %launches
-
 launches:
-  %at = phi ptr [ %plan, %entry ], [ %values, %called ]
-  %function = load ptr, ptr %at
-  %ended = icmp eq ptr %function, null
-  br i1 %ended, label %done, label %one
-
-one:
-  %begin.at = getelementptr i64, ptr %at, i64 1
-  %stop.at = getelementptr i64, ptr %at, i64 2
-  %x.at = getelementptr i64, ptr %at, i64 3
-  %y.at = getelementptr i64, ptr %at, i64 4
-  %z.at = getelementptr i64, ptr %at, i64 5
-  %count.at = getelementptr i64, ptr %at, i64 6
+  %at = phi ptr [ %plan, %entry ], [ %value, %call ]
+  %address = word %at, 0
+  %begin = word %at, 1
+  %stop = word %at, 2
+  %x = word %at, 3
+  %y = word %at, 4
+  %z = word %at, 5
+  %count = word %at, 6
   %first = getelementptr i64, ptr %at, i64 7
-  %count = load i64, ptr %count.at
-  br label %fill
-
+  %ended = icmp eq i64 %address, 0
+  br i1 %ended, label %done, label %fill
 fill:
-  %index = phi i64 [ 0, %one ], [ %next, %filled ]
-  %value = phi ptr [ %first, %one ], [ %value.next, %filled ]
+  %index = phi i64 [ 0, %launches ], [ %next, %filled ]
+  %value = phi ptr [ %first, %launches ], [ %value.next, %filled ]
   %full = icmp eq i64 %index, %count
   br i1 %full, label %call, label %some
-
 some:
-  %offset.at = getelementptr i64, ptr %value, i64 1
-  %size.at = getelementptr i64, ptr %value, i64 2
-  %source = load i64, ptr %value
-  %offset = load i64, ptr %offset.at
-  %size = load i64, ptr %size.at
+  %source = word %value, 0
+  %offset = word %value, 1
+  %size = word %value, 2
   %number = icmp slt i64 %source, 0
-  br i1 %number, label %filled, label %address
-
-address:
-  %items = getelementptr i8, ptr %arrays, i64 {_ITEMS}
-  %item.at = getelementptr ptr, ptr %items, i64 %source
-  %item = load ptr, ptr %item.at
-  %data.at = getelementptr i8, ptr %item, i64 {_DATA}
-  %data = load i64, ptr %data.at
+  br i1 %number, label %filled, label %array
+array:
+  %items = getelementptr i8, ptr %arrays, i64 ITEMS
+  %item = word %items, %source
+  %item.ptr = inttoptr i64 %item to ptr
+  %head = getelementptr i8, ptr %item.ptr, i64 HEAD
+  %data = word %head, 0
   %start = add i64 %data, %offset
   br label %filled
-
 filled:
-  %word = phi i64 [ %offset, %some ], [ %start, %address ]
-  %any = icmp slt i64 %size, 0
-  %end = add i64 %word, %size
-  %low = select i1 %any, i64 0, i64 %word
-  %high = select i1 %any, i64 {_END}, i64 %end
-  %word.at = getelementptr i64, ptr %words, i64 %index
-  store i64 %word, ptr %word.at
+  %low = phi i64 [ %offset, %some ], [ %start, %array ]
+  %high = add i64 %low, %size
   %twice = shl i64 %index, 1
-  %low.number = add i64 %count, %twice
-  %high.number = add i64 %low.number, 1
-  %low.at = getelementptr i64, ptr %words, i64 %low.number
-  %high.at = getelementptr i64, ptr %words, i64 %high.number
-  store i64 %low, ptr %low.at
-  store i64 %high, ptr %high.at
+  %low.place = add i64 %count, %twice
+  %high.place = add i64 %low.place, 1
+  put %words %index, %low
+  put %words %low.place, %low
+  put %words %high.place, %high
   %next = add i64 %index, 1
   %value.next = getelementptr i64, ptr %value, i64 3
   br label %fill
-
 call:
-  %begin = load i64, ptr %begin.at
-  %stop = load i64, ptr %stop.at
-  %x.wide = load i64, ptr %x.at
-  %y.wide = load i64, ptr %y.at
-  %z.wide = load i64, ptr %z.at
-  %x = trunc i64 %x.wide to i32
-  %y = trunc i64 %y.wide to i32
-  %z = trunc i64 %z.wide to i32
-  %failed = call i32 %function(ptr %words, ptr %context, i64 %begin, i64 %stop, i32 %x, i32 %y, i32 %z)
+  %gx = trunc i64 %x to i32
+  %gy = trunc i64 %y to i32
+  %gz = trunc i64 %z to i32
+  %function = inttoptr i64 %address to ptr
+  %failed = call i32 %function(ptr %words, ptr %context, i64 %begin, i64 %stop, i32 %gx, i32 %gy, i32 %gz)
   %fails = icmp ne i32 %failed, 0
-  br i1 %fails, label %done, label %called
-
-called:
-  %values = phi ptr [ %value, %call ]
-  br label %launches
-
+  br i1 %fails, label %done, label %launches
 done:
   %result = phi i32 [ 0, %launches ], [ %failed, %call ]
   ret i32 %result
-}}
+}
 """
+
+
+def _text() -> str:
+    """The function in LLVM's language."""
+    text = _SHORT.replace("WORDS", str(3 * MOST)).replace("END", str(_END))
+    text = text.replace("ITEMS", str(tuple.__basicsize__)).replace("HEAD", str(object.__basicsize__))
+    text = re.sub(
+        r"(%[\w.]+) = word (\S+), (\S+)",
+        r"\1.of = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.of",
+        text,
+    )
+    numbers = count()
+    return re.sub(
+        r"put (\S+) (\S+), (\S+)",
+        lambda found: "%to{0} = getelementptr i64, ptr {1}, i64 {2}\n  store i64 {3}, ptr %to{0}".format(
+            next(numbers), *found.groups()
+        ),
+        text,
+    )
 
 
 class Value(NamedTuple):
@@ -139,7 +129,7 @@ class Value(NamedTuple):
 
     source: int
     number: int
-    nbytes: int = -1
+    nbytes: int
 
 
 class Launch(NamedTuple):
@@ -180,17 +170,20 @@ def entry(target: str) -> Any:
     Raises:
         DeviceError: objects are not laid out as it reads them, or it cannot be made.
     """
-    path = disk_cache.folder() / "entry" / f"{hashlib.sha256((target + _TEXT).encode()).hexdigest()[:32]}.kernel"
+    path = disk_cache.folder() / "entry" / f"{hashlib.sha256((target + _text()).encode()).hexdigest()[:32]}.kernel"
     found = disk_cache.load(path)
     if found is None:
         from ..drivers.native import objects
 
-        binary = objects.compiled(_TEXT, settings.native_target.value or "host")
+        binary = objects.compiled(_text(), settings.native_target.value or "host")
         found = Compiled(binary, "launch", 0, 0, 0, 0)
         disk_cache.store(path, found)
     sample, word = np.zeros(3), ctypes.c_int64.from_address
     pair, address = (None, sample), sample.__array_interface__["data"][0]
-    if word(id(pair) + _ITEMS + 8).value != id(sample) or word(id(sample) + _DATA).value != address:
+    if (
+        word(id(pair) + tuple.__basicsize__ + 8).value != id(sample)
+        or word(id(sample) + object.__basicsize__).value != address
+    ):
         raise DeviceError("native code cannot read this interpreter's arrays")
     code = load(found)
     kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)

@@ -41,16 +41,14 @@ class Noting(NativeSimulator):
     Attributes:
         launches: those of the call, in order.
         nbytes: of each array that the call allocated, results among them; they follow the given arrays.
-        checked: whether kernels check that what they touch is within their arrays.
     """
 
     kind = "the processor, whose launches are noted"
     least_tile = 1
 
-    def __init__(self, checked: bool) -> None:
+    def __init__(self) -> None:
         super().__init__(1)
         self.shadow = None
-        self.checked = checked
         self.launches: list[Launch] = []
         self.nbytes: list[int] = []
         self.given = 0
@@ -85,8 +83,7 @@ class Noting(NativeSimulator):
             if is_pointer:
                 array = arrays.pop(0)
                 offset = value - array.buffer.address
-                limit = array.buffer.nbytes - offset if self.checked else -1
-                found.append(Value(self.place(array), offset, limit))
+                found.append(Value(self.place(array), offset, array.buffer.nbytes - offset))
             else:
                 word = value if isinstance(value, int) else struct.unpack("<q", struct.pack("<d", value))[0]
                 found.append(Value(-1, word, 0))
