@@ -22,7 +22,7 @@ from ...operators import Operator, Shapes
 from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import Floating
 from ...runtime.call import Call
-from ...runtime.choice import Native
+from ...runtime.choice import Native, wins
 from ...tensors import Tensor, wrap
 from ...types import dtypes
 from ..bounds import operator
@@ -263,6 +263,8 @@ def quick_cross_entropy(input: Tensor, target: Tensor, reduction: str) -> Tensor
     if x.__class__ is not ndarray or t.__class__ is not ndarray or x.ndim != 2 or x.dtype.char not in "fd":
         return None
     if t.dtype is not INT64 or t.shape != x.shape[:1] or (reduction != "mean" and reduction != "sum"):
+        return None
+    if x.size >= LARGE and wins(cross_entropy, x.dtype, x.size):
         return None
     count, classes = x.shape
     # as unsigned numbers, negative targets are large, so one comparison finds all invalid ones
