@@ -122,6 +122,11 @@ class Scan(AlongDim):
         compute, result = self.rule(self.name, call.inputs) if wanted is None else (compute_dtype(wanted), wanted)
         return compute, (result, dtypes.int64)[: len(self.outputs)]
 
+    def terms(self, call: Call) -> int:
+        """The last element of a row is made of all."""
+        x = call.arrays[0]
+        return max(x.shape[call.metadata["dim"]], 1) if x.shape else 1
+
     def launch(self, call: Call) -> None:
         """Scan every row, in parts if rows are few and long."""
         if self.on_pairs and (call.compute.is_complex or is_complex(call.arrays[0])):

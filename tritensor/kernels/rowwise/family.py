@@ -39,6 +39,7 @@ class Rowwise(AlongDim):
     family = "rowwise"
     about = "A row is read once where it fits into registers, else in a loop that carries maximum and sum."
     native = Native()
+    terms = Operator.terms
 
     def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
         super().__init__(name, reference, rule, **names)
