@@ -175,6 +175,10 @@ class Access(Facts):
         if mask is None:
             code.do(f"store {self.type(kind)} {bits}, ptr {place}, align 1")
         else:
+            if kind[0] == "i":
+                # LLVM 22 makes a store of truncated integers by a mask that it knows, of one lane, as wide as they were
+                always = code.splat(code.op("icmp ne i64 %begin, -1"), "i1", lanes)
+                on = code.op(f"and {self.type('i1')} {on}, {always}")
             self._masked("store", kind, f"ptr align 1 {place}", on, bits)
 
     def update(self, operation: Operation, verb: str, values: list[str]) -> str:
