@@ -72,15 +72,12 @@ class Operator:
         reference: the NumPy definition, `(*arrays, **metadata) -> array or tuple`.
         rule: the dtype rule.
         kinds: inputs with a fixed dtype, to which the rule does not apply (indices, conditions).
-        main: the number of the input whose dtype alone decides; further results then have the dtype to compute in. None
-            where all inputs decide.
+        main: the input whose dtype alone decides; further results have the dtype to compute in. None where all decide.
         variadic: the operator takes any number of tensors (`cat`); inputs are then called x0, x1, ...
         repeatable: a call depends only on the inputs' shapes, strides and dtypes and on the metadata, not on the
-            contents of memory or on earlier calls, so it can be remembered (`runtime/replay.py`). "cpu" where that is
-            so on the CPU alone.
+            contents of memory or on earlier calls, so it can be remembered; "cpu" where that is so on the CPU alone.
         calls: how the derived tests call the operator, see `samples`; None where its family has tests of its own.
-        domain: the interval that the inputs of tests are drawn from, where the operator is not defined everywhere: one
-            for all inputs, or one for each by name.
+        domain: the interval that inputs of tests are drawn from, where not all will do: for all, or for each by name.
         gradient_domain: the same for tests of gradients, where the operator has jumps.
         example: metadata for those calls, where the defaults are not suitable.
         constant: results require no grad, or by the inputs in this tuple; of others without gradients backward raises.
@@ -94,7 +91,7 @@ class Operator:
         autocast: what autocast casts the inputs to, by the type of device; `listed` says whether it does at all.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
-        native: the sizes for which native code of the kernel is quicker on the CPU than the reference; None for none.
+        native: the sizes for which native code of the kernel is quicker on the CPU than the reference; or None.
     """
 
     family = "operator"
