@@ -50,7 +50,7 @@ class Drawing(Shapes):
                 if x.dtype in FLOATS:
                     x = self.fit(self.new(x.shape, x.dtype, code, x.low, x.high + 50, x.whole), 64, whole=True)
                     code = x.name
-            self.line(f"{name} = {code}")
+            self.line(f"{name} = ({code}).to(tl.{NAMES[x.dtype]})")
             low, high = bounds(x.dtype) if x.dtype[0] in "iu" else (-64, 64)
             var = Var(name, x.shape, x.dtype, low, high, True)
             self.scope.append(var)
@@ -133,13 +133,20 @@ class Drawing(Shapes):
         n, value = r.choice(list(self.ints.items()))
         value = min(value, 6)
         number = r.choice([2, 3])
-        return r.choice([
-            (f"range({number})", number), (f"range(0, {n} & 3)", value & 3) if value > 3 else (f"range({n})", value),
-            (f"range(pid, {number + 2})", number + 2), (f"range(0, {2 * number}, 2)", number),
-            (f"range({number}, 0, -1)", number), (f"tl.range(0, {number}, num_stages=2)", number),
-            (f"tl.static_range({number})", number), ("range(0, 0 * pid)", 1),
-            (f"tl.range(0, {number} + pid, loop_unroll_factor=2)", number + 3), ("tl.range(n0 & 3, flatten=True)", 3),
-        ])  # fmt: skip
+        return r.choice(
+            [
+                (f"range({number})", number),
+                (f"range(0, {n} & 3)", value & 3) if value > 3 else (f"range({n})", value),
+                (f"range(pid, {number + 2})", number + 2),
+                (f"range(0, {2 * number}, 2)", number),
+                (f"range({number}, 0, -1)", number),
+                (f"tl.range(0, {number}, num_stages=2)", number),
+                (f"tl.static_range({number})", number),
+                ("range(0, 0 * pid)", 1),
+                (f"tl.range(0, {number} + pid, loop_unroll_factor=2)", number + 3),
+                ("tl.range(n0 & 3, flatten=True)", 3),
+            ]
+        )
 
     def while_loop(self) -> None:
         r = self.random
@@ -189,14 +196,28 @@ class Drawing(Shapes):
     def statements(self, number: int) -> None:
         r = self.random
         table: list[tuple[Callable[[], None], float]] = [
-            (self.binary, 5), (self.compare, 1), (self.where, 2), (self.unary, 1.5), (self.extreme, 1.5),
-            (self.special, 1.5), (self.function, 0.5), (self.reduce, 3), (self.scan, 1), (self.dot, 0.35),
-            (self.shaped, 3), (self.store, 3), (self.atomic, 0.7), (lambda: self.out(self.any()), 2),
-        ]  # fmt: skip
+            (self.binary, 5),
+            (self.compare, 1),
+            (self.where, 2),
+            (self.unary, 1.5),
+            (self.extreme, 1.5),
+            (self.special, 1.5),
+            (self.function, 0.5),
+            (self.reduce, 3),
+            (self.scan, 1),
+            (self.dot, 0.35),
+            (self.shaped, 3),
+            (self.store, 3),
+            (self.atomic, 0.7),
+            (lambda: self.out(self.any()), 2),
+        ]
         more = {
-            "memory": (self.store,), "flow": (self.loop, self.while_loop, self.branch), "shape": (self.shaped,),
-            "sums": (self.reduce, self.scan), "products": (self.dot, self.dot, self.dot, self.loop),
-        }  # fmt: skip
+            "memory": (self.store,),
+            "flow": (self.loop, self.while_loop, self.branch),
+            "shape": (self.shaped,),
+            "sums": (self.reduce, self.scan),
+            "products": (self.dot, self.dot, self.dot, self.loop),
+        }
         if self.depth < 2:
             table += [(self.loop, 2), (self.while_loop, 0.7), (self.branch, 1.6), (self.leave, 0.2)]
         for each in more.get(self.focus, ()):

@@ -16,10 +16,13 @@ from ..drawing.running import on_device
 Tensors = list[torch.Tensor]
 REORDERS = tl.constexpr(triton.__version__ < "3.9")  # what is in either order is later always in the first
 CASES: dict[str, tuple[Callable[[], Tensors], float]] = {}
-# What is interpreted after all, with a part of the reason.
+# The kernels that are interpreted after all: of functions that are called, and because an argument is of float8.
 REFUSED = {
-    "functions_that_are_not_inlined": "marked noinline",
-    "functions_with_branches_in_loops": "tt.call",
+    "functions_that_are_not_inlined": {"not_inlined"},
+    "functions_with_branches_in_loops": {"called_in_a_loop"},
+    "moves_of_all_bits": {"moving"},
+    "products_of_float8": {"small_products"},
+    "stores_of_one_lane_and_of_fewer_bits": {"one_lane"},
 }
 
 

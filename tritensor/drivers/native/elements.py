@@ -232,10 +232,20 @@ def _float_cast(code: Code, operation: Operation, source: str, element: str, x: 
         if (source, element) != ("f32", "bf16"):
             raise Unknown(f"rounding {source} to {element} towards zero")
         return apply(code, "cut.bf16", lambda x: (x.bits() & -65536).number(), "float", x, lanes=lanes)
-    if before != after:
+    if before == "double" and bits_of(element) < 32:
+        x = apply(code, "odd", _to_odd, "double", x, lanes=lanes)
+    elif before != after:
         verb = "fpext" if after == "double" else "fptrunc"
         x = code.op(f"{verb} {vector(before, lanes)} {x} to {vector(after, lanes)}")
     return x if source == element else rounded(code, element, x, lanes)
+
+
+def _to_odd(x: Number) -> Number:
+    """A float64 as float32, with the last bit set where it is none: a second rounding, to fewer bits, is then right."""
+    near = x.cast("fptrunc", "float")
+    back = near.double()
+    bits = near.bits() - (abs(back) > abs(x)).flag()
+    return where(back.equals(x), near, (bits | 1).number())
 
 
 def _bitcast(code: Code, source: str, element: str, x: str, lanes: int) -> str:
