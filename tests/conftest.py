@@ -140,7 +140,7 @@ def _left_behind() -> list[str]:
 
 @pytest.fixture(autouse=True)
 def engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every tenth test simulates devices natively, the others by the interpreter, unless an engine is asked for.
+    """Every twentieth test simulates devices natively, the others by the interpreter, unless an engine is asked for.
 
     A test launches a kernel once or twice on a few elements: making its code takes 35 ms, interpreting it 8. All tests
     run natively by `make test-native`.
@@ -148,7 +148,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[None]:
     if "TRITENSOR_SIMULATE_ENGINE" in os.environ or not HAS_TRITON:
         yield
         return
-    natively = not selection.lacks_native() and crc32(request.node.nodeid.encode()) % 10 == 0
+    natively = not selection.lacks_native() and crc32(request.node.nodeid.encode()) % 20 == 0
     with settings.simulate_engine("native" if natively else "interpreter"):
         yield
 
