@@ -19,9 +19,8 @@ Index = tuple[Lanes, ...]
 class Access(Facts):
     """Memory accesses at the lanes of a chunk."""
 
-    def __init__(self, function: Operation, fma: bool, apart: bool, checked: bool) -> None:
+    def __init__(self, function: Operation, fma: bool, apart: bool) -> None:
         super().__init__(function, fma, apart)
-        self.checked = checked
         self.spans: dict[Value, tuple[str, str]] = {}  # of pointers that others are computed from
         self.entry: list[str] = []  # instructions before the loop over programs
         self.scratch = 0
@@ -119,8 +118,7 @@ class Access(Facts):
     def span(self, value: Value, low: str = "0", high: str = "0") -> None:
         """Note which addresses may be touched through a pointer: those told, or those that the table of memory has."""
         self.looks_up |= high == "0"
-        if self.checked:
-            self.spans[value] = self._looked_up(self.scalars[value], low, high)
+        self.spans[value] = self._looked_up(self.scalars[value], low, high)
 
     def _looked_up(self, address: str, low: str = "0", high: str = "0") -> tuple[str, str]:
         self.code.declare("@span", _SPAN)
@@ -272,8 +270,6 @@ class Access(Facts):
 
     def _check(self, source: Value, pointer: Lanes, mask: Lanes | None, size: int) -> None:
         """Stop before an access outside of what its pointer may touch."""
-        if not self.checked:
-            return
         code, lanes = self.code, self.lanes
         root = self.root(source)
         if root not in self.spans and root.shape is not None:

@@ -14,8 +14,8 @@ __all__ = ["Evaluation"]
 class Evaluation(Access):
     """The value of a tensor as a function of an index."""
 
-    def __init__(self, function: Operation, fma: bool, apart: bool, checked: bool) -> None:
-        super().__init__(function, fma, apart, checked)
+    def __init__(self, function: Operation, fma: bool, apart: bool) -> None:
+        super().__init__(function, fma, apart)
         self.memo: dict[tuple[Value, Index], Lanes] = {}
 
     def evaluate(self, value: Value, index: Index) -> Lanes:

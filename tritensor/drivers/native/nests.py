@@ -19,8 +19,8 @@ __all__ = ["Nests"]
 class Nests(Evaluation):
     """Loops over the elements of tensors."""
 
-    def __init__(self, function: Operation, fma: bool, apart: bool, checked: bool, bits: int) -> None:
-        super().__init__(function, fma, apart, checked)
+    def __init__(self, function: Operation, fma: bool, apart: bool, bits: int) -> None:
+        super().__init__(function, fma, apart)
         self.bits = bits
         self.loads: list[Operation] = []  # of tensors, that stand before the current operation
         self.group: list[Operation] = []

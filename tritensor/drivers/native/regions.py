@@ -240,7 +240,7 @@ class Regions(Tiles):
     def _left(self, value: Value, inner: int) -> list[str]:
         """What a branch leaves: a number, with the span of a pointer, or the memory of a tensor."""
         if value.shape is None:
-            pointer = value.element[0] == "*" and self.checked
+            pointer = value.element[0] == "*"
             return [self.scalars[value], *(self.spans[self.root(value)] if pointer else ())]
         buffer = self.buffers.get(value)
         if buffer is None or buffer.innermost != inner:

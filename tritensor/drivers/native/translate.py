@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import functions
 from .elements import constant, elementwise, is_elementwise, register, zero
 from .evaluation import size_behind
 from .facts import Buffer, is_lazy
@@ -31,7 +30,6 @@ class Translated:
 
     Attributes:
         scratch: bytes of scratch memory for each thread.
-        libm: the functions of the C library that it calls.
         looks_up: it reads addresses from memory, and looks them up in the table of memory.
         written: which of its arguments it writes through; None where that is not known.
     """
@@ -39,7 +37,6 @@ class Translated:
     name: str
     text: str
     scratch: int
-    libm: tuple[str, ...]
     looks_up: bool
     written: tuple[int, ...] | None
 
@@ -72,8 +69,7 @@ class _Kernel(Regions):
         lines += ["failed:", f"  store i64 {loop.counter}, ptr %ctx", "  ret i32 1", "}"]
         lines += [f'attributes #0 = {{ nounwind "prefer-vector-width"="{self.bits}" "no-builtins" }}', ""]
         text = "\n".join(lines)
-        libm = tuple(sorted(each for each in functions.LIBM if f"@{each}(" in text))
-        return Translated(name, text, self.scratch, libm, self.looks_up, self._written(arguments))
+        return Translated(name, text, self.scratch, self.looks_up, self._written(arguments))
 
     def _written(self, arguments: list[Value]) -> tuple[int, ...] | None:
         writes = [each for each in self.function.inside() if each.name in WRITES]
@@ -185,7 +181,7 @@ class _Kernel(Regions):
         on, kind = self.scalars[condition], register(operation.result.element)
         names = [self.scalars[each] for each in sides]
         self.scalars[operation.result] = self.code.when(on, kind, names[0], names[1], 0)
-        if operation.result.element[0] == "*" and self.checked:
+        if operation.result.element[0] == "*":
             pairs = zip(*(self.spans[self.root(each)] for each in sides), strict=True)
             low, high = (self.code.when(on, "i64", x, y, 0) for x, y in pairs)
             self.spans[operation.result] = low, high
@@ -227,19 +223,18 @@ class _Kernel(Regions):
     _gpu_barrier = _llvm_intr_assume = _ttg_barrier
 
 
-def translate(ttir: str, fma: bool, bits: int, checked: bool = True, apart: bool = True) -> Translated:
+def translate(ttir: str, fma: bool, bits: int, apart: bool = True) -> Translated:
     """The LLVM text of a kernel's TTIR.
 
     Args:
         fma: the target multiplies and adds in one instruction.
         bits: of its vector registers.
-        checked: accesses outside of what their pointer may touch stop the kernel.
         apart: arrays that are written overlap no others; the code for any arrays takes loads to scratch memory.
 
     Raises:
         Unknown: the kernel has an operation that is not translated.
     """
     try:
-        return _Kernel(parse(ttir), fma, apart, checked, bits).translate()
+        return _Kernel(parse(ttir), fma, apart, bits).translate()
     except RecursionError as error:
         raise Unknown("a kernel too deep for this translator") from error
