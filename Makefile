@@ -48,7 +48,7 @@ INSTALL = $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ens
 
 $(VENV)/demo.installed: pyproject.toml | $(BIN)/python
 	@echo "Installing tritensor with what the demo needs (Triton is about 200 MB to download, once)"
-	@$(INSTALL) --editable '.[examples,triton]'
+	@$(INSTALL) --editable '.[examples,native]'
 	@touch $@
 
 $(VENV)/dev.installed: pyproject.toml | $(BIN)/python
