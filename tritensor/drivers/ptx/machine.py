@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import KernelError, TritensorError
+from ...host.threads import blas_on_one_thread
 from .flow import ranks
 from .memory import Constants, Local, Memory
 from .parse import Block, Immediate, Instruction, Kernel, Name, reads
@@ -265,7 +266,8 @@ def run(
     for (name, _), value in zip(kernel.parameters, values, strict=True):
         if isinstance(value, bytes):
             constants.pass_map(name, value, memory)
-    with np.errstate(all="ignore"):
+    # OpenBLAS's threads would spin for 27 ms behind each product of more than 262,144 numbers that they take part in
+    with np.errstate(all="ignore"), blas_on_one_thread:
         for start in range(0, len(blocks), chunk):
             machine = _Chunk(kernel, grid, blocks[start : start + chunk], values, seed, late, counters)
             machine.memory, machine.constants = memory, constants
