@@ -122,9 +122,9 @@ CASES: tuple[tuple[str, str, Callable[[], Work], float | None, float | None], ..
 )
 
 
-def least(make: Callable[[], Work], compiled: bool, seconds: float) -> float:
+def least(make: Callable[[], Work], engine: str, seconds: float) -> float:
     """The least seconds of an execution among those of a block, after a first one."""
-    with torch.cuda.simulate(compiled=compiled, capability=(9, 0)):
+    with torch.cuda.simulate(engine=engine, capability=(9, 0)):
         work = make()
         work()
         torch.cuda.synchronize()
@@ -142,11 +142,11 @@ def measure(case: tuple[Any, ...], blocks: int) -> dict[str, Any]:
     _, title, make, ratio, limit = case
     sides: dict[str, float] = {}
     for turn in range(blocks if ratio else 1):
-        for name in ("compiled", "interpreted")[:: -1 if turn % 2 else 1] if ratio else ("compiled",):
-            sides[name] = min(sides.get(name, 1e9), least(make, name == "compiled", 0.3))
+        for engine in ("compiled", "interpreter")[:: -1 if turn % 2 else 1] if ratio else ("compiled",):
+            sides[engine] = min(sides.get(engine, 1e9), least(make, engine, 0.3))
     found: dict[str, Any] = {"title": title, **{f"{name}_ms": round(1e3 * each, 3) for name, each in sides.items()}}
     if ratio:
-        found |= {"ratio": round(sides["compiled"] / sides["interpreted"], 3), "target": ratio}
+        found |= {"ratio": round(sides["compiled"] / sides["interpreter"], 3), "target": ratio}
         return {**found, "met": found["ratio"] <= ratio}
     return {**found, "target_ms": 1e3 * (limit or 0), "met": sides["compiled"] <= (limit or 0)}
 
@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
     for case in CASES:
         if fnmatch.fnmatch(case[0], options.only):
             found = results[case[0]] = measure(case, options.blocks)
-            other = found.get("interpreted_ms")
+            other = found.get("interpreter_ms")
             line = f"{found['title']:42}{found['compiled_ms']:9.1f} ms"
             line += f"{other:10.1f} ms{found['ratio']:8.2f}" if other else " " * 21
             print(line + ("" if found["met"] else "  short"), flush=True)
