@@ -152,7 +152,7 @@ ONE: dict[str, tuple[Callable[..., Any], float]] = {
     "exp10": (of_scipy("exp10"), 1.5),
     "erf": (of_scipy("erf"), 1.5),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1.6),
-    "erfc": (of_scipy("erfc"), 0.51),
+    "erfc": (of_scipy("erfc"), 1.5),
     "erfcx": (of_scipy("erfcx"), 0.51),
     "rcbrt": (lambda x: 1 / np.cbrt(x), 0.51),
     "normcdf": (of_scipy("ndtr"), 0.51),

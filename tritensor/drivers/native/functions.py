@@ -112,14 +112,15 @@ class Number:
     def clip(x: Number, limit: Number | float) -> Any:
         return where(x < -limit, -limit, where(x > limit, limit, x))
 
-    def exponent(x: Number, base: float = math.e) -> tuple[Any, Any, Any]:
-        """n, an integer whose low bits are n, and p between -0.3 and 0.42: base**x is 2**n (1 + p)."""
+    def exponent(x: Number, base: float = math.e, rest: Number | None = None) -> tuple[Any, Any, Any]:
+        """n, an integer whose low bits are n, and p between -0.3 and 0.42: base**(x + rest) is 2**n (1 + p)."""
         unit, magic = _LN2 / math.log(base), 1.5 * 2.0**x.mantissa
         high = round(unit * 2**15) / 2**15  # so few bits that n * high is exact
         turned = x.mad(1 / unit, magic)
         n = turned - magic
         r = n.mad(-high, x)
-        r = (r if unit == high else n.mad(high - unit, r)) * math.log(base)
+        r = r if unit == high else n.mad(high - unit, r) if rest is None else r + n.mad(high - unit, rest)
+        r = r * math.log(base)
         series = _fit(lambda r: (np.expm1(r) - r) / r**2, 4 if x.size == 32 else 8, -0.35, 0.35)
         return n, turned.bits(), (r * r).mad(r.poly(series), r)
 
@@ -177,6 +178,31 @@ class Number:
         far = 1 - (a * a.poly(_fit(lambda a: np.log(erfc(a)) / a, 8, 0.92, 4))).power()
         return where(a < 0.92, near, far).sign(x)
 
+    def erfc(x: Number) -> Any:
+        """In float32 to 1.4 units: the square, 1 + p, divisor and quotient are each of two words."""
+        if not x.body.fma:
+            return x.double().wide_erfc().cast("fptrunc", "float")
+        slope, middle, scaled = 2 / math.sqrt(_PI), 2.5, np.vectorize(lambda a: math.exp(a * a) * math.erfc(a))
+        a = where(abs(x) > 10.2, 10.2, abs(x))
+        by, square, above = a.mad(slope, 1), a * a, a + middle
+        over = 1 / (above * by)
+        inverse, t = over * above, (a - middle) * (over * by)
+
+        def part(t: Any) -> Any:
+            a = middle * (1 + t) / (1 - t)
+            return (1 + float(np.float32(slope)) * a) * scaled(a) - 0.75
+
+        w = t.poly(_fit(part, 9, -1, 7.7 / 12.7))
+        n, bits, p = (-square).exponent(rest=-a.mad(a, -square))
+        v = p.mad(w + 0.75, w)
+        top = v + 0.75
+        q = top * inverse
+        left = (-q).mad(by, top) + (-q).mad(a.mad(slope, 1 - by), v - (top - 0.75))
+        small = n < -120  # the result may be subnormal: it is computed 2**64 times as large
+        whole = left.mad(inverse, q).bits() + (bits << 23) + where(small, bits.like(64 << 23), 0)
+        found = whole.number() * where(small, p.like(2.0**-64), 1)
+        return where(x.equals(x), where(x < 0, 2 - found, found), x)
+
     def sine(x: Number, name: str, shift: int) -> Any:
         turns, r = x.double().quadrant()
         return _unless(x, r.cast("fptrunc", "float").wave(turns.low() + shift), name)
@@ -232,7 +258,7 @@ class Number:
         found = where(a > 10.5, series / (a * math.sqrt(_PI)), near)
         return where(x < 0, 2 * (x * x).power() - found, found)
 
-    def erfc(x: Number) -> Any:
+    def wide_erfc(x: Number) -> Any:
         a = abs(x)
         found = (-(a * a)).power() * a.erfcx()
         return where(x < 0, 2 - found, found)
@@ -338,20 +364,20 @@ _SAME |= {"umulhi": lambda x, y: (x.twice("zext") * y.twice("zext")).shifted(x.s
 _SAME |= {"byte_perm": Number.byte_perm, "sad": lambda x, y, z: x.call("smax", y) - x.call("smin", y) + z}
 _SAME |= {"usad": lambda x, y, z: x.call("umax", y) - x.call("umin", y) + z}
 _SINGLE: dict[str, Any] = {"log": Number.log, "exp": Number.exp, "exp2": lambda x: x.exp(2)}
-_SINGLE |= {"exp10": lambda x: x.exp(10), "tanh": Number.tanh, "erf": Number.erf}
+_SINGLE |= {"exp10": lambda x: x.exp(10), "tanh": Number.tanh, "erf": Number.erf, "erfc": Number.erfc}
 _SINGLE |= {"nextafter": functools.partial(_libm, "nextafterf"), "sin": lambda x: x.sine("sin", 0)}
 _SINGLE |= {"cos": lambda x: x.sine("cos", 1)}
 _WIDE: dict[str, Any] = {
     "tan": lambda x: _unless(x, (found := x.quadrant())[1].wave(found[0]) / found[1].wave(found[0] + 1), "tan")
 }
-_WIDE |= {"pow": Number.pow, "atan2": Number.atan2, "erfc": Number.erfc, "erfcx": Number.erfcx}
+_WIDE |= {"pow": Number.pow, "atan2": Number.atan2, "erfcx": Number.erfcx}
 _WIDE |= {"expm1": lambda x: x.power(1).sign(x), "cosh": lambda x: ((e := abs(x).power()) + 1 / e) * 0.5}
 _WIDE |= {"sinh": lambda x: ((e := abs(x).power(1)) + e / (e + 1)).sign(x) * 0.5}
 _WIDE |= {"log2": lambda x: x.log() * (1 / _LN2), "log10": lambda x: x.log() * (1 / math.log(10))}
 _WIDE |= {"log1p": lambda x: (x + 1).log(x).sign(x), "powi": lambda x, n: x.pow(n.double())}
 _WIDE |= {"atan": lambda x: x.atan2(x.like(1)), "asin": lambda x: x.atan2(((1 - x) * (1 + x)).sqrt())}
 _WIDE |= {"acos": lambda x: ((1 - x) * (1 + x)).sqrt().atan2(x)}
-_WIDE |= {"normcdf": lambda x: (x * -math.sqrt(0.5)).erfc() * 0.5, "hypot": Number.hypot}
+_WIDE |= {"normcdf": lambda x: (x * -math.sqrt(0.5)).wide_erfc() * 0.5, "hypot": Number.hypot}
 _WIDE |= {"rhypot": lambda *values: 1 / Number.hypot(*values), "cyl_bessel_i0": lambda x: x.bessel(0)}
 _WIDE |= {"cyl_bessel_i1": lambda x: x.bessel(1), "ldexp": lambda x, n: x * n.clip(400).cast("sext", "i64").scale()}
 _FULL: dict[str, Any] = {"sinpi": lambda x: x.half_turns()[0], "cospi": lambda x: x.half_turns()[1]}

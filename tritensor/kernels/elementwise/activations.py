@@ -18,7 +18,13 @@ from ...tensors import Tensor
 from ...types import dtypes
 from ..exact import quotient
 from .arithmetic import complex_reciprocal, where
-from .error_function import erf_array, in_pieces, normal_reciprocal, normal_reciprocal_of_halves
+from .error_function import (
+    erf_array,
+    in_pieces,
+    normal_reciprocal,
+    normal_reciprocal_of_halves,
+    normal_reciprocal_of_singles,
+)
 from .exponential import complex_exp
 from .family import FUNCTIONS, elementwise
 from .select import masked, select
@@ -248,7 +254,7 @@ _DENSITY = 1 / math.sqrt(2 * math.pi)
 _SLOPE = math.sqrt(2 / math.pi)
 
 
-@elementwise(FLOATING, methods=(), native=Native((1, 30_000)))
+@elementwise(FLOATING, methods=(), native=FUNCTIONS)
 def gelu(x: np.ndarray):
     """x times the cumulative distribution function of the normal distribution at x."""
     if x.dtype == np.float32:
@@ -265,7 +271,14 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return out
 
 
-gelu.kernel(lambda x: 0.5 * x * libdevice.erfc(x * -0.7071067811865476))
+@gelu.kernel
+def _(x):
+    if x.dtype == tl.float64:
+        return 0.5 * x * libdevice.erfc(x * -0.7071067811865476)
+    else:
+        return x / normal_reciprocal_of_singles(x)
+
+
 gelu.half_kernel(lambda x: libdevice.fast_dividef(x, normal_reciprocal_of_halves(x)))
 
 
@@ -301,7 +314,11 @@ gelu_gradient.gradients(
 
 @gelu_gradient.kernel
 def _(grad, x):
-    return grad * (0.5 * libdevice.erfc(x * -0.7071067811865476) + x * libdevice.exp(x * x * -0.5) * 0.3989422804014327)
+    if x.dtype == tl.float64:
+        share = 0.5 * libdevice.erfc(x * -0.7071067811865476)
+    else:
+        share = 1.0 / normal_reciprocal_of_singles(x)
+    return grad * (share + x * libdevice.exp(x * x * -0.5) * 0.3989422804014327)
 
 
 @gelu_gradient.half_kernel

@@ -138,6 +138,19 @@ def normal_reciprocal_of_halves(x):
     return 1.0 + libdevice.exp2(logit * x)
 
 
+@device_function
+def normal_reciprocal_of_singles(x):
+    """The same in float32, by `_LOGIT` for powers of 2: a third of the instructions of erfc."""
+    square = x * x
+    logit = square * -4.91086789e-09 + 3.75821283e-07
+    logit = logit * square - 1.13633653e-05
+    logit = logit * square + 0.000159137583
+    logit = logit * square + 9.51813494e-05
+    logit = logit * square - 0.104836246
+    logit = logit * square - 2.302209
+    return 1.0 + libdevice.exp2(logit * x)
+
+
 def erfc_array(x: np.ndarray) -> np.ndarray:
     """erfc of an array, in float64."""
     flat = np.asarray(x, np.float64).reshape(-1)
