@@ -1,5 +1,8 @@
 """tritensor beside NumPy and torch, case by case: one thread each, and beside torch on all threads too.
 
+Where native code is installed (`tritensor[native]`) it is used, with targets of its own, and a column has the time
+beside that of the same statement without it, one thread each.
+
     python -m benchmarks.compare --device cpu [--only 'add_*'] [--json PATH]
 
 Both libraries run in this process on the same inputs, in blocks of A B B A; a row gives the median of ours/theirs over
@@ -21,11 +24,12 @@ import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,10 +38,12 @@ import benchmarks
 from benchmarks.cases import ALL_THREADS, CASES, Case
 from benchmarks.import_time import take_turns
 from benchmarks.measure import Comparison, side_by_side, timer
+from benchmarks.native_cases import ALL_CASES, with_native
 
 RESULTS = Path(benchmarks.__file__).parent / "results"
 IMPORT_OVER_NUMPY = 0.040  # seconds that `import tritensor` may take on top of NumPy's own
 IMPORT_OF_TORCH = 0.15
+WITHOUT_NATIVE = "without_native"  # the peer tritensor without native code
 
 
 def relative_error(result: np.ndarray, truth: np.ndarray) -> float:
@@ -49,7 +55,7 @@ def accuracy(case: Case, ours: ModuleType, peers: dict[str, ModuleType], device:
     """Errors against float64 of ours and of the peers, and whether ours is within the limit; see `judged`."""
     answers: dict[str, Answer] = {"tritensor": lambda arrays: case.answer(ours, arrays, device)}
     for name, peer in peers.items():
-        if name != ALL_THREADS and case.statement_for(peer) is not None:
+        if name not in (ALL_THREADS, WITHOUT_NATIVE) and case.statement_for(peer) is not None:
             answers[name] = partial(case.answer, peer)
     return judged(case, answers)
 
@@ -99,9 +105,32 @@ def speed(case: Case, ours: ModuleType, peers: dict[str, ModuleType], every: int
                 library.set_num_threads(every if name == ALL_THREADS else 1)
         run = timer(case.statement, case.namespace(ours, arrays))
         theirs = timer(statement, case.namespace(peer, arrays))
+        if WITHOUT_NATIVE in peers:
+            run = with_setting("", run)
+            if name == WITHOUT_NATIVE:
+                theirs = with_setting("0", theirs)
         measured = side_by_side(run, theirs, pause=0.02 if name == ALL_THREADS else 0.0)
         rows[name] = row(measured, case.targets.get(name))
     return rows
+
+
+def with_setting(native: str, run: Callable[[int], float]) -> Callable[[int], float]:
+    """Let a statement run with a value of `settings.native_cpu`, after calls in which its native code is made."""
+    from tritensor import settings
+    from tritensor.runtime import native_replay
+
+    def timed(number: int) -> float:
+        if settings.native_cpu.value != native:
+            settings.native_cpu.value = native
+            run(60 if number > 60 else 1)  # small calls are made quick after some 50
+            for _ in range(3):
+                run(2)
+                made = threading.Event()
+                native_replay._worker.offer(SimpleNamespace(make=made.set))
+                made.wait()
+        return run(number)
+
+    return timed
 
 
 def row(measured: Comparison, target: float | None) -> dict[str, Any]:
@@ -218,7 +247,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="*", metavar="PATTERN", help="cases by name, as in 'add_*'; writes no JSON")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where to write the figures")
     options = parser.parse_args(arguments)
-    cases = [case for case in CASES if fnmatch.fnmatch(case.name, options.only)]
+    native = importlib.import_module("tritensor.backends.native")
+    cases = [with_native(case) for case in ALL_CASES] if native.is_available() else [*CASES]
+    cases = [case for case in cases if fnmatch.fnmatch(case.name, options.only)]
     with_import = fnmatch.fnmatch("import", options.only)
     if not cases and not with_import:
         parser.error(f"--only {options.only!r} names none of: {', '.join([*(c.name for c in CASES), 'import'])}")
@@ -231,6 +262,8 @@ def main(arguments: list[str] | None = None) -> int:
     every: int = ours.get_num_threads()
     print(f"Python {platform.python_version()}, {', '.join(map(' '.join, versions.items()))}, one thread each", end="")
     alone = dict(peers)
+    if native.is_available():
+        peers[WITHOUT_NATIVE] = ours
     if "torch" in peers:
         peers[ALL_THREADS] = peers["torch"]
         print(f"; the last columns: {every} threads each", end="")

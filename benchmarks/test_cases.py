@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cases import CASES, Case
+from benchmarks.cases import Case
+from benchmarks.native_cases import ALL_CASES
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
 def test_case(case: Case, device: Any, peer: ModuleType, measured: Callable[..., Any]) -> None:
     statement = case.statement_for(peer)
     if statement is None or (peer.__name__ == "numpy" and str(device) != "cpu"):

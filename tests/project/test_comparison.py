@@ -16,12 +16,13 @@ import pytest
 import tritensor
 from benchmarks import compare, measure, memory
 from benchmarks.cases import CASES, Case
+from benchmarks.native_cases import ALL_CASES
 from tritensor.operators import registry
 from tritensor.types import dtypes
 
 from ..sampling import some
 
-SMALL = [case for case in CASES if case.name != "add_10m"]
+SMALL = [case for case in ALL_CASES if case.name != "add_10m"]
 
 
 @pytest.mark.sampled(2)
