@@ -169,6 +169,15 @@ def test_numbers_of_a_call_are_its_own(forced: None, installed: list[str]) -> No
     assert "softplus" in installed
 
 
+def test_zeros_are_told_apart_by_their_bits_and_not_by_identity(forced: None, installed: list[str]) -> None:
+    x = drawn(3000)
+    for low in ("0.0", "-0.0", "0", "1.0"):
+        for _ in range(5):  # each time another object
+            found = torch.clamp(x, min=float(low) if "." in low else int(low))
+        np.testing.assert_array_equal(found.numpy(), np.maximum(x.numpy(), float(low)))
+    assert "clamp_min" in installed
+
+
 def test_many_threads_at_once(forced: None) -> None:
     wrong: list[int] = []
 

@@ -85,13 +85,8 @@ class Chooser:
             if forced or self.uses >= _SOME or (self.uses > 1 and _size(values) >= _LARGE):
                 if len(self.made) < _MOST:
                     self.made[layout] = found
-                    work = _Work(self, layout, values)
-                    if forced:
-                        with _making:
-                            work.make()
-                        found = self.made[layout]
-                    else:
-                        _worker.offer(work)
+                    offer(_Work(self, layout, values))
+                    found = self.made[layout]
         return found(*values)
 
 
@@ -253,8 +248,9 @@ class _Launches:
                 names[f"k{i}"] = part
                 tests.append(f"x{i}.flags.c_contiguous" if part is None else f"x{i}.strides == k{i}")
             elif value is not None:
-                names |= {f"k{i}": value, f"c{i}": value.__class__}
-                tests.append(f"(x{i} is k{i} or (x{i} == k{i} and x{i} and x{i}.__class__ is c{i}))")
+                names |= {f"k{i}": value, f"c{i}": value.__class__, f"z{i}": str(value)}
+                same = f"x{i} == k{i}" if value else f"str(x{i}) == z{i}"  # 0.0 is not -0.0
+                tests.append(f"(x{i} is k{i} or ({same} and x{i}.__class__ is c{i}))")
         if tests:
             body.append(f"if not ({' and '.join(tests)}): return other({passed})")
         for i, (shape, kind, strides) in enumerate(self.forms):
@@ -319,14 +315,23 @@ class _Launches:
 _factories: dict[str, Callable[..., Any]] = {}
 
 
+def offer(work: Any) -> None:
+    """Let native code be made by `work.make()`: by a thread of its own, or at once where it is forced."""
+    if settings.native_cpu.value == "force":
+        with _making:
+            work.make()
+    else:
+        _worker.offer(work)
+
+
 class _Worker:
     """The thread that makes native code, one call's after the other."""
 
     def __init__(self) -> None:
-        self.waiting: SimpleQueue[_Work] | None = None
+        self.waiting: SimpleQueue[Any] | None = None
         self.closed = False
 
-    def offer(self, work: _Work) -> None:
+    def offer(self, work: Any) -> None:
         """Make it as soon as what was offered before is made."""
         if self.waiting is None:
             import threading
@@ -340,7 +345,7 @@ class _Worker:
                     ).start()
         self.waiting.put(work)
 
-    def serve(self, waiting: SimpleQueue[_Work]) -> None:
+    def serve(self, waiting: SimpleQueue[Any]) -> None:
         """Work, until the process ends."""
         while True:
             work = waiting.get()
