@@ -43,6 +43,7 @@ _HOOK_TABLES = (
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )
+_NOT_KEPT = frozenset((*_HOOK_TABLES, "_tables", "_plans"))
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,7 +142,7 @@ class Optimizer:
 
     # hooks are not pickled or copied, as in PyTorch
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in (*_HOOK_TABLES, "_tables")}
+        return {key: value for key, value in self.__dict__.items() if key not in _NOT_KEPT}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from math import inf
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -17,13 +18,14 @@ from ..functional.creation.creation import tensor, zeros
 from ..functional.views.complex_views import view_as_real
 from ..ground.arguments import check_flag, check_number
 from ..ground.composing import compose
-from ..kernels.optimizer.multi_tensor import Tables
+from ..kernels.optimizer.multi_tensor import Tables, count_changes
 from ..kernels.optimizer.rates import Schedule
 from ..kernels.optimizer.rules import Update
 from ..kernels.optimizer.steps import Large, Step
 from ..kernels.optimizer.words import ARRAYS, TENSORS, spoken
 from ..memory.array import DeviceArray
 from ..memory.sparse import Sparse
+from ..runtime.choice import allowed
 from ..tensors import Tensor, wrap
 from ..types import Device
 from ..types.dtypes import float32
@@ -262,14 +264,17 @@ class Ruled(Declared):
     def _step_at_once(
         self, position: int, rule: Update, params: list[Tensor], lr: float, options: Sequence[float]
     ) -> bool:
-        """One launch for parameters on devices whose state is complete and whose counts are the same; False for others.
+        """One launch for parameters whose state is complete and whose counts are the same; False for others, and on the
+        CPU until there is native code.
 
         It loops in C: a loop in Python over 300 parameters took longer than Adam on the device.
         """
         arrays, count = list(map(_DATA, params)), len(params)
-        if not count or list(map(type, arrays)).count(DeviceArray) != count or len({*map(id, params)}) != count:
+        kinds = list(map(type, arrays))
+        on_host = kinds.count(np.ndarray) == count and allowed()
+        if not count or not (on_host or kinds.count(DeviceArray) == count) or len({*map(id, params)}) != count:
             return False
-        of_each_form = dict(zip(map(_FORM, arrays), params, strict=True))
+        of_each_form = {} if on_host else dict(zip(map(_FORM, arrays), params, strict=True))
         if any(form.dtype.kind == "c" for form in of_each_form):
             return False
         names = (*self._counted, *rule.inputs[2:])
@@ -290,12 +295,24 @@ class Ruled(Declared):
                 return False
             counts.append(values[0])
         step, kept = self._step_of(rule, lr, self._taken(counts) if counts else False, options)
-        if counts:
-            self._refuse_capture(of_each_form.values())
-        entries = list(zip(params, map(_GRADIENT, params), *columns[len(counts) :], strict=True))
-        members = zip(params, states, strict=True)
-        tables = self.__dict__.setdefault("_tables", Tables())
-        tables.step((position, 0, rule.name), rule, step.numbers, entries, lambda: self._entries(rule, [*members]))
+        shaped = columns[len(counts) :]
+        if on_host:
+            plans = self.__dict__.get("_plans")
+            if plans is None:
+                from ..kernels.optimizer.natively import Plans
+
+                plans = self.__dict__["_plans"] = Plans()
+            rows = [arrays, [*map(_DATA, map(_GRADIENT, params))], *[[*map(_DATA, each)] for each in shaped]]
+            if not plans.step((position, rule.name), rule, step.values, rows):
+                return False
+            count_changes(chain(params, *shaped))
+        else:
+            if counts:
+                self._refuse_capture(of_each_form.values())
+            entries = list(zip(params, map(_GRADIENT, params), *shaped, strict=True))
+            members = zip(params, states, strict=True)
+            tables = self.__dict__.setdefault("_tables", Tables())
+            tables.step((position, 0, rule.name), rule, step.numbers, entries, lambda: self._entries(rule, [*members]))
         for column, value in zip(counters, (counts[0] + 1, *kept) if counts else (), strict=True):
             for counter in column:
                 counter.fill(value)

@@ -41,16 +41,21 @@ def available() -> bool:
     return False
 
 
+def allowed() -> bool:
+    """Whether native code may compute on the CPU now."""
+    return settings.native_cpu.value != "0" and not settings.check.value and available()
+
+
 def wins(operator: Operator, kind: np.dtype[Any], size: int) -> bool:
     """Whether a call, whose largest array has so many elements, is to be computed by native code.
 
     Args:
         kind: the dtype of halves among the inputs, or else the one to compute in.
     """
-    native, wanted = operator.native, settings.native_cpu.value
-    if wanted == "0" or settings.check.value or not available():
+    native = operator.native
+    if not allowed():
         return False
-    if wanted == "force":
+    if settings.native_cpu.value == "force":
         return True
     if native is None or (kind is not _SINGLE and kind not in HALVES):
         return False

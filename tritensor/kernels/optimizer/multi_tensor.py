@@ -11,7 +11,7 @@ memory, a row for each tensor, because arguments are fixed when a graph is captu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -345,12 +345,7 @@ class Tables:
                     rates,
                 )
         params, _, *states = zip(*entries, strict=True)
-        for tensor in chain(params, *states):
-            counter = tensor._counter
-            if counter is None:
-                tensor._counter = [1]
-            else:
-                counter[0] += 1
+        count_changes(chain(params, *states))
 
 
 def _arrays(entries: Entries, rates: Rates | None) -> list[Any]:
@@ -406,6 +401,16 @@ class _Split:
             for key, whole in groups.items()
             for members in _apart(whole, rows)
         ]
+
+
+def count_changes(tensors: Iterable[Tensor]) -> None:
+    """`Tensor._count_change` for each, in a third of the time."""
+    for tensor in tensors:
+        counter = tensor._counter
+        if counter is None:
+            tensor._counter = [1]
+        else:
+            counter[0] += 1
 
 
 def check_entries(operator: Any, entries: Entries) -> None:

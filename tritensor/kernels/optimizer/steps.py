@@ -15,7 +15,7 @@ import numpy as np
 from ...host.threads import get_num_threads, in_pieces
 from ...runtime.call import Call
 from ...tensors import Tensor
-from .multi_tensor import check_entry
+from .multi_tensor import check_entry, count_changes
 from .passes import BLOCKS, kind_of, passes
 
 ndarray = np.ndarray
@@ -83,12 +83,7 @@ class Step:
             self.run(arrays if len(shape) == 1 else [array.reshape(-1) for array in arrays], *found)
         else:
             large.add(self.run, [array.reshape(-1) for array in arrays], found[2])
-        for tensor in changed:
-            counter = tensor._counter
-            if counter is None:
-                tensor._counter = [1]
-            else:
-                counter[0] += 1
+        count_changes(changed)
         return True
 
     def __call__(self, param: Tensor, grad: Tensor, state: Sequence[Tensor], large: Large) -> None:

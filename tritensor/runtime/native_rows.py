@@ -1,0 +1,169 @@
+"""Native code on lists of arrays: the step of an optimizer on all of its parameters in one call.
+
+The launch on one row of arrays (parameter, gradient, state) is noted on stand-ins, once for all shapes. A plan repeats
+it for each row, and before each run one C function looks at all arrays: whether they are still like those that it was
+made for, and where they lie.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from .. import settings
+from ..autograd.mode import no_grad
+from ..drivers.current import use
+from ..drivers.native.driver import engine
+from ..drivers.native.running import room
+from ..errors import DeviceError
+from ..host import threads
+from .native_entry import Forms, Launch, Value, alike, entry, plan
+from .native_noting import Noting
+from .native_replay import offer
+
+ndarray = np.ndarray
+
+#: elements of a row that a program computes: of what lies behind a row's end, lanes are switched off one by one
+BLOCK = 512
+# Programs of a piece, which one thread runs, and the most pieces: 64 K elements take 20 to 40 us.
+_PROGRAMS, _PIECES = 128, 32
+#: what stands for a row's number of elements, and for how many programs the rows before it have
+_SIZE, _FIRST = 7, 11
+
+
+class Template:
+    """A launch on any row of arrays of some dtypes, which is made in the background after it was first asked for.
+
+    Args:
+        name: of what it computes.
+        kinds: the dtypes of a row's arrays, then those of the arrays that all rows share.
+        rows: how many of these are a row's.
+        launch: called with the arrays, the number of elements and the number of programs before: launches.
+        check: called when it is made; says what is wrong with the results, or raises.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kinds: Sequence[np.dtype[Any]],
+        rows: int,
+        launch: Callable[..., object],
+        check: Callable[[Template], str | None],
+    ) -> None:
+        self.name, self.kinds, self.rows, self.launch, self.check = name, kinds, rows, launch, check
+        self.made: Launch | None = None
+        self.asked = self.refused = False
+
+    def get(self) -> Launch | None:
+        """The launch; None where it is not made, or another result than NumPy's was found."""
+        if not self.asked:
+            self.asked = True
+            offer(self)
+        return None if self.refused else self.made
+
+    def make(self) -> None:
+        """Note and check it."""
+        driver = Noting()
+        try:
+            with use(driver), no_grad():
+                given = [driver.give((_SIZE,), (kind.itemsize,), kind) for kind in self.kinds]
+                self.launch(given, _SIZE, _FIRST)
+            [self.made] = driver.launches
+            problem = self.check(self)
+        except Exception as error:
+            problem = str(error) or repr(error)
+        if problem:
+            self.refused = True
+            if settings.debug.value:
+                sys.stderr.write(f"tritensor: {self.name} is computed by NumPy: {problem}\n")
+
+
+class Rows:
+    """Launches on rows of arrays.
+
+    Args:
+        columns: the arrays, all that are in the same place of their rows in one sequence.
+        shared: arrays that all rows' launches take.
+        launches: of each row.
+        reads: in which place of a row arrays are only read.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Sequence[ndarray]],
+        shared: Sequence[ndarray],
+        launches: Sequence[Launch],
+        reads: int = -1,
+    ) -> None:
+        target = engine(settings.native_target.value).target
+        self.entry, self.alike = entry(target), alike(target)
+        count, arrays = len(launches), [*chain.from_iterable(columns), *shared]
+        written = [place != reads for place in range(len(columns)) for _ in range(count)]
+        self.forms = Forms(arrays, [*written, *[False] * len(shared)])
+        self.written = np.flatnonzero(written)
+        self.read = np.flatnonzero(~np.array(written, bool))
+        self.nbytes = np.array([each.nbytes for each in arrays[: len(written)]], np.int64)
+        self.places, self.apart = array("q", [0] * len(arrays)), array("q")
+        self.scratch = max(launch.code.scratch for launch in launches)
+        programs = [-(-each.size // BLOCK) for each in columns[0]]
+        self.programs = sum(programs)
+        step = max(_PROGRAMS, -(-self.programs // _PIECES))
+        parts, left, first = [list[int]()], step, 0
+        for row, (launch, number) in enumerate(zip(launches, programs, strict=True)):
+            values = []
+            for source, word, _ in launch.values:
+                if source >= 0:
+                    place = source * count + row if source < len(columns) else source + len(columns) * (count - 1)
+                    values.append(Value(place, 0, arrays[place].nbytes))
+                else:
+                    values.append(Value(-1, {_SIZE: columns[0][row].size, _FIRST: first}.get(word, word), 0))
+            here, at = launch._replace(grid=(number, 1, 1), values=values), 0
+            while at < number:
+                taken = min(left, number - at)
+                parts[-1] += here.words(at, at + taken)
+                at, left = at + taken, left - taken
+                if not left:
+                    parts.append([])
+                    left = step
+            first += number
+        self.plans = [plan(words) for words in parts if words]
+
+    def fit(self, arrays: tuple[ndarray, ...]) -> bool:
+        """Whether arrays, column by column, and those that are shared are like those of before, and lie apart."""
+        if self.alike(self.forms.address, arrays, self.places.buffer_info()[0]):
+            return False
+        if self.places == self.apart:
+            return True
+        starts = np.frombuffer(self.places, np.int64)[: len(self.nbytes)]
+        order = self.written[np.argsort(starts[self.written], kind="stable")]
+        low, high = starts[order], starts[order] + self.nbytes[order]
+        if (low[1:] < high[:-1]).any():
+            return False
+        begin, end = starts[self.read], starts[self.read] + self.nbytes[self.read]
+        behind = np.searchsorted(low, begin, "right")  # of what is written, that which begins behind it
+        if (np.append(low, _FAR)[behind] < end).any() or (np.append(0, high)[behind] > begin).any():
+            return False
+        self.apart = self.places[:]
+        return True
+
+    def run(self, arrays: tuple[ndarray, ...]) -> None:
+        """Launch on arrays that fit."""
+        run, nbytes, plans = self.entry, self.scratch, self.plans
+
+        def part(start: int, stop: int) -> None:
+            for each in plans[start:stop]:
+                if run(each.buffer_info()[0], arrays, room.address(nbytes) if nbytes else 0):
+                    raise DeviceError("native code of a step has stopped at a check of its memory")
+
+        if len(plans) == 1 or threads.get_num_threads() == 1:
+            part(0, len(plans))
+        else:
+            threads.in_pieces(part, len(plans), 1)
+
+
+_FAR = np.iinfo(np.int64).max
