@@ -32,8 +32,9 @@ def test_the_quick_way_of_layer_norm_equals_the_operator(given, far):
     np.testing.assert_allclose(plain.reshape(6, 16), exact, atol=1e-5)  # 1e4 has a rounding of 5e-4
 
 
-def test_second_gradients_of_layer_norm_of_three_dimensions():
-    x, row = torch.randn(2, 2, 3), torch.randn(3)
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 2, 3)])
+def test_second_gradients_of_layer_norm(shape):
+    x, row = torch.randn(shape), torch.randn(3)
     wide = [each.double().requires_grad_() for each in (x, row)]
     first = torch.autograd.grad(F.layer_norm(wide[0], (3,), wide[1]).pow(2).sum(), wide, create_graph=True)
     wanted = torch.autograd.grad(sum(each.pow(2).sum() for each in first), wide)

@@ -176,7 +176,7 @@ def _(grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor
     if not recording.enabled and (quick := _quick_gradient(grad, x, mean, rstd, low, weight)) is not None:
         return quick
     shape = x.shape
-    if len(shape) > 2:  # of `quick_layer_norm`
+    if len(shape) != 2:  # of `quick_layer_norm`
         grad, x = grad.reshape(-1, shape[-1]), x.reshape(-1, shape[-1])
     if recording.enabled:
         found = _composed_gradient(grad, x, weight, eps, needs)
