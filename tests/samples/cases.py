@@ -51,11 +51,15 @@ def facts_of_call(
     return facts
 
 
-def compared(case: Case, device: str = "cpu") -> Difference | None:
-    """What differs, None if nothing does. The order of strides and the names of nodes are told if nothing else is."""
+def compared(case: Case, device: str = "cpu", times: int = 1) -> Difference | None:
+    """What differs, None if nothing does. The order of strides and the names of nodes are told if nothing else is.
+
+    Of several `times` that ours is computed, the last is compared.
+    """
     expected, their_error = attempted(case, theirs())
     try:
-        found, our_error = attempted(case, ours(device))
+        for _ in range(times):
+            found, our_error = attempted(case, ours(device))
     except Untranslated as error:
         return Difference(MISSING, case.statement, "", f"no counterpart of {error}")
     if isinstance(our_error, AttributeError) and re.search(ABSENT, str(our_error)):

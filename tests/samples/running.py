@@ -9,6 +9,8 @@ from types import ModuleType
 
 import torch as reference
 
+from tritensor import settings
+
 from ..programs.running import devices
 from . import modules, operators, optimizers
 from .cases import Row, compared
@@ -25,21 +27,24 @@ def chosen(table: str, patterns: Sequence[str]) -> list[str]:
     ]
 
 
-def run(table: str, name: str, device: str = "cpu", most: int | None = None, dtype: str = "float64") -> Row:
+def run(
+    table: str, name: str, device: str = "cpu", most: int | None = None, dtype: str = "float64", native: bool = False
+) -> Row:
     """Run the samples of an entry, of more than `most` so many that are spread over all.
 
-    In float64 nothing but the definition decides a value; half precision has no gradients.
+    In float64 nothing but the definition decides a value; half precision has no gradients. `native` computes each
+    sample on the CPU four times, and compares the last, for which native code is there of every call that has a kernel.
     """
     row = Row(name)
     if not TABLES[table].is_there(name):
         return row
-    with devices(device):
+    with devices(device), settings.native_cpu("force" if native else "0"):
         reference.manual_seed(0)
         orders = 2 if "32" in dtype or "64" in dtype else 0
         cases = list(TABLES[table].cases(name, getattr(reference, dtype), orders))
         step = max(1, -(-len(cases) // most)) if most else 1
         for case in cases[::step]:
-            row.add(compared(case, "cuda" if device == "simulated" else device))
+            row.add(compared(case, "cuda" if device == "simulated" else device, 4 if native else 1))
     return row
 
 
