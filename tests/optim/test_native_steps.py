@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -189,3 +190,41 @@ def test_a_kernel_that_disagrees_is_not_used(
     assert not ran
     assert "sgd is computed by NumPy: new_param has other bits" in capsys.readouterr().err
     assert param.detach().numpy().max() == -2.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("order", [2.0, 1.0, math.inf, 3.0])
+def test_gradients_are_clipped_as_by_numpy(order: float, dtype: Any) -> None:
+    shapes, runs = [shape for shape in SHAPES if shape != (0,)], []
+    for wanted in ("0", "force"):
+        with settings.native_cpu(wanted):
+            for step in range(4):
+                params = [torch.nn.Parameter(torch.zeros(*shape).to(dtype)) for shape in shapes]
+                random = np.random.default_rng(step)
+                for param in params:
+                    param.grad = torch.tensor(random.uniform(-1, 1, param.shape)).to(dtype)
+                norm = torch.nn.utils.clip_grad_norm_(params, 3.0 if step else 1e9, order)
+                runs.append([norm, *[param.grad for param in params]])
+                assert [param.grad._version for param in params] == [1] * len(params)
+    assert natively._templates[dtype.numpy, ""].get()
+    share = 0.02 if dtype.itemsize < 4 else 1e-6
+    for one, other in zip(runs[:4], runs[4:], strict=True):
+        for x, y in zip(one, other, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_allclose(x.double().numpy(), y.double().numpy(), share, 1e-6)
+
+
+def test_a_gradient_that_is_not_a_number_gives_such_norms(forced: None) -> None:
+    gradients = [torch.ones(700), torch.ones(3)]
+    for order in (2.0, 1.0, math.inf):
+        for place in (699, 3, 0):
+            x = torch.ones(700)
+            x[place] = math.nan
+            for _ in range(3):
+                found = torch.nn.utils.get_total_norm([*gradients, x], order)
+            assert math.isnan(found.item())
+    for _ in range(3):
+        x = torch.ones(700)
+        torch.nn.utils.clip_grads_with_norm_([torch.nn.Parameter(x)], 1.0, torch.tensor(2.0))
+        found = torch.nn.utils.get_total_norm([x, x], 2.0)
+        assert found.item() == pytest.approx(1400**0.5)

@@ -30,8 +30,9 @@ ndarray = np.ndarray
 
 #: elements of a row that a program computes: of what lies behind a row's end, lanes are switched off one by one
 BLOCK = 512
-# Programs of a piece, which one thread runs, and the most pieces: 64 K elements take 20 to 40 us.
-_PROGRAMS, _PIECES = 128, 32
+# Programs of a piece, which one thread runs, and the most pieces; so few are not shared, because 64 K elements take
+# 5 to 30 us, and sharing as long.
+_PROGRAMS, _PIECES, _FEW = 128, 32, 4
 #: what stands for a row's number of elements, and for how many programs the rows before it have
 _SIZE, _FIRST = 7, 11
 
@@ -108,7 +109,7 @@ class Rows:
         self.written = np.flatnonzero(written)
         self.read = np.flatnonzero(~np.array(written, bool))
         self.nbytes = np.array([each.nbytes for each in arrays[: len(written)]], np.int64)
-        self.places, self.apart = array("q", [0] * len(arrays)), array("q")
+        self.apart = array("q")  # addresses of arrays that were found to be
         self.scratch = max(launch.code.scratch for launch in launches)
         programs = [-(-each.size // BLOCK) for each in columns[0]]
         self.programs = sum(programs)
@@ -135,11 +136,12 @@ class Rows:
 
     def fit(self, arrays: tuple[ndarray, ...]) -> bool:
         """Whether arrays, column by column, and those that are shared are like those of before, and lie apart."""
-        if self.alike(self.forms.address, arrays, self.places.buffer_info()[0]):
+        places = array("q", bytes(8 * len(arrays)))
+        if len(arrays) != len(self.forms.words) // 5 or self.alike(self.forms.address, arrays, places.buffer_info()[0]):
             return False
-        if self.places == self.apart:
+        if places == self.apart:
             return True
-        starts = np.frombuffer(self.places, np.int64)[: len(self.nbytes)]
+        starts = np.frombuffer(places, np.int64)[: len(self.nbytes)]
         order = self.written[np.argsort(starts[self.written], kind="stable")]
         low, high = starts[order], starts[order] + self.nbytes[order]
         if (low[1:] < high[:-1]).any():
@@ -148,7 +150,7 @@ class Rows:
         behind = np.searchsorted(low, begin, "right")  # of what is written, that which begins behind it
         if (np.append(low, _FAR)[behind] < end).any() or (np.append(0, high)[behind] > begin).any():
             return False
-        self.apart = self.places[:]
+        self.apart = places
         return True
 
     def run(self, arrays: tuple[ndarray, ...]) -> None:
@@ -160,7 +162,7 @@ class Rows:
                 if run(each.buffer_info()[0], arrays, room.address(nbytes) if nbytes else 0):
                     raise DeviceError("native code of a step has stopped at a check of its memory")
 
-        if len(plans) == 1 or threads.get_num_threads() == 1:
+        if len(plans) < _FEW or threads.get_num_threads() == 1:
             part(0, len(plans))
         else:
             threads.in_pieces(part, len(plans), 1)

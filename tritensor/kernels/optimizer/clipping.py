@@ -14,6 +14,7 @@ import numpy as np
 
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
+from ...runtime.choice import allowed
 from ...runtime.launch import device_function, kernel, launch
 from ...tensors import Tensor, wrap
 from ...types import dtypes
@@ -21,6 +22,8 @@ from .multi_tensor import block_size
 
 if TYPE_CHECKING:
     import triton.language as tl
+
+    from .natively import Listed
 
 ORDERS = {1.0: "sum", 2.0: "squares", math.inf: "largest"}
 _BYTES = 16 << 10  # read by a program at a time: four vectors of 16 bytes for each of 256 threads
@@ -42,7 +45,7 @@ def share(table, KIND: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr)
 
 
 @device_function
-def _added(total, x, ORDER: tl.constexpr):
+def added(total, x, ORDER: tl.constexpr):
     """The running values of a norm after a block, for each lane."""
     if ORDER == "squares":
         return total + x * x
@@ -74,10 +77,10 @@ def norm_kernel(
     total = tl.zeros((BLOCK,), COMPUTE)
     # blocks that lie inside first: a mask against a number from memory cuts vectors of 16 bytes down to single elements
     for start in range(first, whole, step):
-        total = _added(total, tl.load(place + start + tl.arange(0, BLOCK)).to(COMPUTE), ORDER)
+        total = added(total, tl.load(place + start + tl.arange(0, BLOCK)).to(COMPUTE), ORDER)
     if tl.program_id(0) == 0:
         index = whole + tl.arange(0, BLOCK)
-        total = _added(total, tl.load(place + index, mask=index < count, other=0).to(COMPUTE), ORDER)
+        total = added(total, tl.load(place + index, mask=index < count, other=0).to(COMPUTE), ORDER)
     if ORDER == "largest":
         found = tl.max(tl.where(total == total, total, 0.0), 0)
         found = tl.where(tl.sum((total != total).to(tl.int32), 0) > 0, float("nan"), found)
@@ -148,10 +151,15 @@ class Gathered:
             tensor._count_change()
 
 
-def gather(tensors: Sequence[Tensor]) -> list[Gathered] | None:
-    """Tensors by device and dtype; None where some are on the CPU, empty, not contiguous, or passed twice."""
+def gather(tensors: Sequence[Tensor]) -> Sequence[Gathered | Listed] | None:
+    """Tensors by device and dtype; None where some are empty, not contiguous, or passed twice, on the CPU those that
+    native code does not take, and where some are on the CPU and some are not."""
     groups: dict[Any, list[Tensor]] = {}
     seen = set()
+    if len(tensors) > 1 and {type(tensor._data) for tensor in tensors} == {np.ndarray} and allowed():
+        from .natively import listed
+
+        return listed(tensors)
     for tensor in tensors:
         data = tensor._data
         if data.__class__ is not DeviceArray or not (data.size and data.is_contiguous()) or data.buffer.address in seen:

@@ -1,7 +1,7 @@
-"""The step of an optimizer on the CPU as native code: a rule's kernel on all parameters, in one pass over memory.
+"""The step of an optimizer and clipping on the CPU as native code: a kernel on all tensors, in one pass over memory.
 
-Its results have the bits of the passes by NumPy (`steps.py`), which answer until it is made, and where arrays are not
-contiguous, overlap, or are not of one shape: each operation is rounded on its own.
+A step's results have the bits of the passes by NumPy (`steps.py`): each operation is rounded on its own. NumPy answers
+until the code is made, and where arrays are not contiguous, overlap, or are not of one shape.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, device_function, kernel, launch
 from ...runtime.native_rows import BLOCK, Rows, Template
-from ...tensors import wrap
-from ...types import dtypes
-from .multi_tensor import update_block
+from ...tensors import Tensor, wrap
+from ...types import devices, dtypes
+from .clipping import ORDERS, added
+from .multi_tensor import count_changes, update_block
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -156,3 +157,141 @@ def _template(operator: Any, kinds: tuple[Any, ...], fixed: tuple[Any, ...], num
         return None
 
     return Template(operator.name, (*kinds, *_WIDE), len(kinds), start, check)
+
+
+# ---- clipping ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def part_kernel(place, parts, count, first, KIND: tl.constexpr, ORDER: tl.constexpr, BLOCK: tl.constexpr):
+    """parts[first + program]: the contribution of a block to a norm, which is that of `norm_kernel`."""
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    index = start + tl.arange(0, BLOCK)
+    if start + BLOCK <= count:
+        x = tl.load(place + index).to(KIND)
+    else:
+        x = tl.load(place + index, mask=index < count, other=0).to(KIND)
+    total = added(tl.zeros((BLOCK,), KIND), x, ORDER)
+    if ORDER == "largest":
+        found = tl.max(tl.where(total == total, total, 0.0), 0)
+        found = tl.where(tl.sum((total != total).to(tl.int32), 0) > 0, float("nan"), found)
+    else:
+        found = tl.sum(total, 0)
+    tl.store(parts + first + tl.program_id(0), found)
+
+
+@kernel
+def multiply_kernel(place, factor, count, first, KIND: tl.constexpr, COMPUTE: tl.constexpr, BLOCK: tl.constexpr):
+    """Multiply every element by the number at `factor`; `first` is not used."""
+    by = tl.load(factor)
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    index = start + tl.arange(0, BLOCK)
+    if start + BLOCK <= count:
+        tl.store(place + index, (tl.load(place + index).to(COMPUTE) * by).to(KIND))
+    else:
+        x = tl.load(place + index, mask=index < count).to(COMPUTE)
+        tl.store(place + index, (x * by).to(KIND), mask=index < count)
+
+
+def _clipping(kind: np.dtype[Any], order: str = "") -> Template:
+    """The norm of an order, or the multiplication."""
+    own = dtypes.of(kind)
+    compute = dtypes.float64 if own is dtypes.float64 else dtypes.float32
+    body: Any = part_kernel if order else multiply_kernel
+    constants: dict[str, Any] = {"ORDER": order, "KIND": compute} if order else {"KIND": own, "COMPUTE": compute}
+
+    def start(given: Sequence[Any], size: int, first: int) -> None:
+        launch(body, (1,), (*given, size, first), {**constants, "BLOCK": BLOCK}, given[0].device, name=body.__name__)
+
+    def check(template: Template) -> str | None:
+        x = np.random.default_rng(0).uniform(0.1, 1, 3 * BLOCK // 2).astype(kind)
+        shared = np.full(2 if order else (), 0.7, compute.numpy)
+        expected = (
+            [_NORMS[order](part.astype(compute.numpy)) for part in (x[:BLOCK], x[BLOCK:])] if order else x * shared
+        )
+        assert template.made is not None
+        Rows([[x]], (shared,), [template.made]).run((x, shared))
+        found, wanted = (shared if order else x).astype(np.float64), np.array(expected, np.float64)
+        return None if np.allclose(found, wanted, 1e-5 if order else 1e-2) else f"{found}, not {wanted}"
+
+    return Template("clipping", (kind, compute.numpy), 1, start, check)
+
+
+_NORMS: dict[str, Any] = {"squares": lambda x: np.square(x).sum(), "sum": lambda x: np.abs(x).sum(), "largest": np.max}
+
+
+class Listed:
+    """Contiguous tensors of one dtype on the CPU that lie apart; what `Gathered` is for those on a device."""
+
+    def __init__(self, tensors: Sequence[Tensor], arrays: tuple[ndarray, ...], scaling: Rows) -> None:
+        self.tensors, self.arrays, self.scaling = tensors, arrays, scaling
+        self.device, self.dtype = devices.cpu, dtypes.of(arrays[0].dtype)
+        self.compute = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
+
+    def norm(self, order: float) -> Tensor:
+        """The norm of all elements."""
+        name = ORDERS[order]
+        parts = np.empty(self.scaling.programs, self.compute.numpy)
+        rows = _plan(self.arrays, parts, name)
+        if rows is None:
+            parts = np.array([float(tensor.norm(order)) for tensor in self.tensors])
+            total = np.linalg.norm(parts, order)
+        else:
+            rows.run((*self.arrays, parts))
+            total = parts.max(initial=0) if name == "largest" else parts.sum(dtype=np.float64)
+            total = np.sqrt(total) if name == "squares" else total
+        return wrap(np.array(total, self.dtype.numpy))
+
+    def scale(self, factor: Tensor) -> None:
+        """Multiply all of them in place by a number."""
+        if (by := factor.numpy()) != 1:
+            self.scaling.run((*self.arrays, by))
+        count_changes(self.tensors)
+
+
+def listed(tensors: Sequence[Tensor]) -> list[Listed] | None:
+    """Tensors of the CPU by dtype; None where there is no native code for them (yet)."""
+    groups: dict[Any, list[Tensor]] = {}
+    for tensor in tensors:
+        groups.setdefault(tensor._data.dtype, []).append(tensor)
+    found = []
+    for kind, group in groups.items():
+        arrays, factor = tuple([tensor._data for tensor in group]), np.ones((), _computed(kind))
+        scaling = _plan(arrays, factor, "")
+        if scaling is None:
+            return None
+        found.append(Listed(group, arrays, scaling))
+    return found
+
+
+def _computed(kind: np.dtype[Any]) -> np.dtype[Any]:
+    return _WIDE[kind is _WIDE[1]]
+
+
+_plans: dict[Any, Rows | None] = {}
+_MOST_PLANS = 64
+
+
+def _plan(arrays: tuple[ndarray, ...], shared: ndarray, order: str) -> Rows | None:
+    """The plan for a norm of an order, or for the multiplication; made for a list like the one of a call before."""
+    kind = arrays[0].dtype
+    key = kind, len(arrays), order, shared.shape
+    if key not in _plans:  # what is done once needs no native code
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        _plans[key] = None
+        return None
+    rows = _plans[key]
+    if rows is not None and rows.fit((*arrays, shared)):
+        return rows
+    if kind not in _KINDS:
+        return None
+    if not all(each.size and each.flags.c_contiguous and each.flags.writeable for each in arrays):
+        return None
+    if (kind, order) not in _templates:
+        _templates[kind, order] = _clipping(kind, order)
+    made = _templates[kind, order].get()
+    if made is None:
+        return None
+    rows = _plans[key] = Rows([arrays], (shared,), [made] * len(arrays))
+    return rows if rows.fit((*arrays, shared)) else None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ... import functional
 from ...autograd.mode import no_grad
@@ -12,6 +12,9 @@ from ...functional.creation import creation
 from ...kernels.optimizer.clipping import ORDERS, Gathered, gather
 from ...tensors import Tensor
 from ..init import deprecated
+
+if TYPE_CHECKING:
+    from ...kernels.optimizer.natively import Listed
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -48,7 +51,9 @@ def get_total_norm(
     return _total(listed, gather(listed), float(norm_type), error_if_nonfinite)
 
 
-def _total(listed: list[Tensor], together: list[Gathered] | None, order: float, error_if_nonfinite: bool) -> Tensor:
+def _total(
+    listed: list[Tensor], together: Sequence[Gathered | Listed] | None, order: float, error_if_nonfinite: bool
+) -> Tensor:
     if not listed:
         return creation.tensor(0.0)
     if together is None or order not in ORDERS:
@@ -82,7 +87,9 @@ def clip_grads_with_norm_(
     _scale(gradients, gather(gradients), max_norm, total_norm)
 
 
-def _scale(gradients: list[Tensor], together: list[Gathered] | None, max_norm: float, total_norm: Tensor) -> None:
+def _scale(
+    gradients: list[Tensor], together: Sequence[Gathered | Listed] | None, max_norm: float, total_norm: Tensor
+) -> None:
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     scales = {scale.device: scale}
     for part in gradients if together is None else together:
