@@ -81,12 +81,10 @@ class Chooser:
         found = self.made.get(layout)
         if found is None:
             found = self.compute
-            forced = settings.native_cpu.value == "force"
-            if forced or self.uses >= _SOME or (self.uses > 1 and _size(values) >= _LARGE):
-                if len(self.made) < _MOST:
-                    self.made[layout] = found
-                    offer(_Work(self, layout, values))
-                    found = self.made[layout]
+            if worth(self.uses, _size(values)) and len(self.made) < _MOST:
+                self.made[layout] = found
+                offer(_Work(self, layout, values))
+                found = self.made[layout]
         return found(*values)
 
 
@@ -313,6 +311,11 @@ class _Launches:
 
 
 _factories: dict[str, Callable[..., Any]] = {}
+
+
+def worth(uses: int, nbytes: int) -> bool:
+    """Whether native code is to be made for a call that is the so-manieth of its kind, of arrays of so many bytes."""
+    return uses >= _SOME or (uses > 1 and nbytes >= _LARGE) or settings.native_cpu.value == "force"
 
 
 def offer(work: Any) -> None:

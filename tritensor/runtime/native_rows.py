@@ -24,7 +24,7 @@ from ..errors import DeviceError
 from ..host import threads
 from .native_entry import Forms, Launch, Value, alike, entry, plan
 from .native_noting import Noting
-from .native_replay import offer
+from .native_replay import offer, worth
 
 ndarray = np.ndarray
 
@@ -43,29 +43,33 @@ class Template:
     Args:
         name: of what it computes.
         kinds: the dtypes of a row's arrays, then those of the arrays that all rows share.
-        rows: how many of these are a row's.
         launch: called with the arrays, the number of elements and the number of programs before: launches.
-        check: called when it is made; says what is wrong with the results, or raises.
+        check: called with the launch when it is made; says what is wrong with its results, or raises.
     """
 
     def __init__(
         self,
         name: str,
         kinds: Sequence[np.dtype[Any]],
-        rows: int,
         launch: Callable[..., object],
-        check: Callable[[Template], str | None],
+        check: Callable[[Launch], str | None],
     ) -> None:
-        self.name, self.kinds, self.rows, self.launch, self.check = name, kinds, rows, launch, check
+        self.name, self.kinds, self.launch, self.check = name, kinds, launch, check
         self.made: Launch | None = None
-        self.asked = self.refused = False
+        self.asked, self.uses = False, 0
 
-    def get(self) -> Launch | None:
-        """The launch; None where it is not made, or another result than NumPy's was found."""
+    def get(self, nbytes: int) -> Launch | None:
+        """The launch; None where it is not made, or another result than NumPy's was found.
+
+        Args:
+            nbytes: of what it is wanted for.
+        """
         if not self.asked:
-            self.asked = True
-            offer(self)
-        return None if self.refused else self.made
+            self.uses += 1
+            if worth(self.uses, nbytes):
+                self.asked = True
+                offer(self)
+        return self.made
 
     def make(self) -> None:
         """Note and check it."""
@@ -74,14 +78,14 @@ class Template:
             with use(driver), no_grad():
                 given = [driver.give((_SIZE,), (kind.itemsize,), kind) for kind in self.kinds]
                 self.launch(given, _SIZE, _FIRST)
-            [self.made] = driver.launches
-            problem = self.check(self)
+            [made] = driver.launches
+            problem = self.check(made)
         except Exception as error:
             problem = str(error) or repr(error)
-        if problem:
-            self.refused = True
-            if settings.debug.value:
-                sys.stderr.write(f"tritensor: {self.name} is computed by NumPy: {problem}\n")
+        if not problem:
+            self.made = made
+        elif settings.debug.value:
+            sys.stderr.write(f"tritensor: {self.name} is computed by NumPy: {problem}\n")
 
 
 class Rows:
@@ -92,6 +96,7 @@ class Rows:
         shared: arrays that all rows' launches take.
         launches: of each row.
         reads: in which place of a row arrays are only read.
+        sizes: the number of elements of each row, unless they are those of its first array.
     """
 
     def __init__(
@@ -100,6 +105,7 @@ class Rows:
         shared: Sequence[ndarray],
         launches: Sequence[Launch],
         reads: int = -1,
+        sizes: Sequence[int] = (),
     ) -> None:
         target = engine(settings.native_target.value).target
         self.entry, self.alike = entry(target), alike(target)
@@ -111,7 +117,8 @@ class Rows:
         self.nbytes = np.array([each.nbytes for each in arrays[: len(written)]], np.int64)
         self.apart = array("q")  # addresses of arrays that were found to be
         self.scratch = max(launch.code.scratch for launch in launches)
-        programs = [-(-each.size // BLOCK) for each in columns[0]]
+        sizes = sizes or [each.size for each in columns[0]]
+        programs = [-(-size // BLOCK) for size in sizes]
         self.programs = sum(programs)
         step = max(_PROGRAMS, -(-self.programs // _PIECES))
         parts, left, first = [list[int]()], step, 0
@@ -122,7 +129,7 @@ class Rows:
                     place = source * count + row if source < len(columns) else source + len(columns) * (count - 1)
                     values.append(Value(place, 0, arrays[place].nbytes))
                 else:
-                    values.append(Value(-1, {_SIZE: columns[0][row].size, _FIRST: first}.get(word, word), 0))
+                    values.append(Value(-1, {_SIZE: sizes[row], _FIRST: first}.get(word, word), 0))
             here, at = launch._replace(grid=(number, 1, 1), values=values), 0
             while at < number:
                 taken = min(left, number - at)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, device_function, kernel, launch
+from ...runtime.native_entry import Launch
 from ...runtime.native_rows import BLOCK, Rows, Template
 from ...tensors import Tensor, wrap
 from ...types import devices, dtypes
@@ -113,7 +114,7 @@ def _launches(
         key = operator, tuple([each.dtype for each in row]), fixed
         if key not in _templates:
             _templates[key] = _template(operator, key[1], fixed, numbers)
-        found.append(_templates[key].get())
+        found.append(_templates[key].get(sum(each.nbytes for each in columns[0])))
     return None if None in found else found
 
 
@@ -141,13 +142,12 @@ def _template(operator: Any, kinds: tuple[Any, ...], fixed: tuple[Any, ...], num
         memory = shared[call.compute is dtypes.float64]
         launch(update_kernel, (1,), (tuple(given), memory, size, first), constants, memory.device, name=operator.name)
 
-    def check(template: Template) -> str | None:
+    def check(made: Launch) -> str | None:
         with np.errstate(all="ignore"):
             expected = operator.on_host(call)(*arrays)
         columns, wide = [[each.copy()] for each in arrays], np.array(numbers)
         shared = wide.astype(np.float32), wide
-        assert template.made is not None
-        rows = Rows(columns, shared, [template.made], reads=1)
+        rows = Rows(columns, shared, [made], reads=1)
         if not rows.fit(given := (*chain.from_iterable(columns), *shared)):
             return "arrays are not read"
         rows.run(given)
@@ -156,7 +156,7 @@ def _template(operator: Any, kinds: tuple[Any, ...], fixed: tuple[Any, ...], num
                 return f"{name} has other bits"
         return None
 
-    return Template(operator.name, (*kinds, *_WIDE), len(kinds), start, check)
+    return Template(operator.name, (*kinds, *_WIDE), start, check)
 
 
 # ---- clipping ---------------------------------------------------------------------------------------------------
@@ -203,18 +203,17 @@ def _clipping(kind: np.dtype[Any], order: str = "") -> Template:
     def start(given: Sequence[Any], size: int, first: int) -> None:
         launch(body, (1,), (*given, size, first), {**constants, "BLOCK": BLOCK}, given[0].device, name=body.__name__)
 
-    def check(template: Template) -> str | None:
+    def check(made: Launch) -> str | None:
         x = np.random.default_rng(0).uniform(0.1, 1, 3 * BLOCK // 2).astype(kind)
         shared = np.full(2 if order else (), 0.7, compute.numpy)
         expected = (
             [_NORMS[order](part.astype(compute.numpy)) for part in (x[:BLOCK], x[BLOCK:])] if order else x * shared
         )
-        assert template.made is not None
-        Rows([[x]], (shared,), [template.made]).run((x, shared))
+        Rows([[x]], (shared,), [made]).run((x, shared))
         found, wanted = (shared if order else x).astype(np.float64), np.array(expected, np.float64)
         return None if np.allclose(found, wanted, 1e-5 if order else 1e-2) else f"{found}, not {wanted}"
 
-    return Template("clipping", (kind, compute.numpy), 1, start, check)
+    return Template("clipping", (kind, compute.numpy), start, check)
 
 
 _NORMS: dict[str, Any] = {"squares": lambda x: np.square(x).sum(), "sum": lambda x: np.abs(x).sum(), "largest": np.max}
@@ -290,7 +289,7 @@ def _plan(arrays: tuple[ndarray, ...], shared: ndarray, order: str) -> Rows | No
         return None
     if (kind, order) not in _templates:
         _templates[kind, order] = _clipping(kind, order)
-    made = _templates[kind, order].get()
+    made = _templates[kind, order].get(sum(each.nbytes for each in arrays))
     if made is None:
         return None
     rows = _plans[key] = Rows([arrays], (shared,), [made] * len(arrays))

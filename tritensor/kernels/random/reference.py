@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...host.threads import in_pieces
+from ...runtime.choice import allowed
 
 ndarray = np.ndarray
 Body = Callable[[ndarray, ndarray, ndarray], None]
@@ -61,6 +62,17 @@ def philox(first: int, count: int, seed: int, offset: int) -> tuple[ndarray, nda
     two rounds three of the words are numbers, because only the lower half of a counter changes in a block. The results
     are the thread's scratch memory.
     """
+    if count > 1 and allowed():
+        from .natively import draw_words
+
+        even, odd, _ = _scratch.blocks()
+        if draw_words(even, odd, first, count, seed, offset):
+            return even[:, :count], odd[:, :count]
+    return by_numpy(first, count, seed, offset)
+
+
+def by_numpy(first: int, count: int, seed: int, offset: int) -> tuple[ndarray, ndarray]:
+    """`philox` by NumPy."""
     keys, columns = _keys(seed)
     even, odd, products = (block[:, :count] for block in _scratch.blocks())
     if count == 1:  # as Python's numbers: a tenth of the time of the passes below, 16 us in place of 176
@@ -151,6 +163,12 @@ def words(count: int, seed: int, offset: int) -> ndarray:
 
 def draw_uniform(count: int, seed: int, offset: int, bits: int, kind: np.dtype) -> ndarray:
     """Numbers in [0, 1) of so many bits."""
+    if count > 1 and allowed():
+        from . import natively
+
+        found = natively.draw_uniform(count, seed, offset, kind)
+        if found is not None:
+            return found
 
     def wide(even: ndarray, odd: ndarray, out: ndarray) -> None:
         whole = np.right_shift(_join(even, odd), np.uint64(64 - bits), out=even).view(np.int64)
@@ -225,6 +243,12 @@ def draw_dropout(
     x: ndarray, seed: int, offset: int, threshold: int, scale: float, kind: np.dtype, first: int = 0
 ) -> ndarray:
     """`x * scale`, or `x * 0` where an element's 16 random bits, from counter `first` on, are below `threshold`."""
+    if x.size > 1 and x.flags.c_contiguous and allowed():
+        from . import natively
+
+        found = natively.draw_dropout(x, seed, offset, threshold, scale, kind, first)
+        if found is not None:
+            return found
     number = kind.type(scale)
 
     def body(even: ndarray, odd: ndarray, out: ndarray) -> None:
