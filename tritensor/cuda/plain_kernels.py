@@ -25,6 +25,7 @@ from .. import drivers
 from ..errors import KernelError, TritensorError
 from ..runtime import compiler
 from ..runtime.launch import check_argument
+from ..runtime.source import NUMPY
 from ..tensors import Tensor
 from ..types import devices, dtypes
 from .triton_driver import TritonDriver, do_bench_of
@@ -190,6 +191,10 @@ def _own(function: jit.JITFunction) -> UserKernel:
     if found is None:
         found = function._tritensor = UserKernel(function)
     kept: UserKernel = found
+    if not kept.types:
+        annotated = {each.name: each.annotation_type for each in function.params}
+        general = {each.name for each in function.params if each.do_not_specialize}
+        kept.types = {name: (kind if kind in NUMPY else "", name in general) for name, kind in annotated.items()}
     return kept
 
 

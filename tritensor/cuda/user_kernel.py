@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentError, DeviceMismatchError
 from ..memory.array import DeviceArray
-from ..runtime.launch import Float64, Int64, kernel, launch
+from ..runtime.launch import kernel, launch
 from ..runtime.needs_triton import needs_triton
-from ..runtime.source import Address, Descriptor
+from ..runtime.source import NUMPY, Address, Descriptor, number_type
 from ..tensors import Tensor
 from ..types import devices, dtypes
 
@@ -30,6 +32,8 @@ class UserKernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.kernel = kernel(function)
         self.kernel.elements = _FLOAT8
+        #: by parameter: Triton's type that it is annotated with, and whether it is compiled for any integer
+        self.types: dict[str, tuple[str, bool]] = {}
         self.__name__ = self.kernel.__name__
         self.__doc__ = self.kernel.__doc__
         self.__wrapped__ = self.kernel.function
@@ -56,8 +60,23 @@ class UserKernel:
         sizes = sizes_of(self.__name__, grid(dict(bound)) if callable(grid) else grid)
         where = devices.cpu if on_host else devices.cuda(devices.current_index())
         constants = {name: value for name, value in bound.items() if name in self.kernel.constants}
-        arguments = tuple(plain(bound[name]) for name in self.kernel.arguments)
+        arguments = tuple(self._typed(name, plain(bound[name])) for name in self.kernel.arguments)
         launch(self.kernel, sizes, arguments, constants, where, name=self.__name__)
+
+    def _typed(self, name: str, value: Any) -> Any:
+        """A number of the type that the parameter is annotated with, or that Triton gives it; others as they are."""
+        kind, general = self.types.get(name, ("", False))
+        if type(value) is bool:
+            kind = kind or "i1"
+        elif type(value) is int and general and not kind:
+            kind = "i32" if -(1 << 31) <= value < 1 << 31 else "i64"
+        if not kind or type(value) not in (bool, int, float):
+            return value
+        try:
+            np.array(value, NUMPY[kind])
+            return number_type(kind)(value)
+        except (OverflowError, ValueError) as error:
+            raise ArgumentError(f"{self.__name__}: {name} is {value!r}, which {kind} does not hold") from error
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, in the kernel's order."""
@@ -140,7 +159,7 @@ def plain(value: Any) -> Any:
         found.dtype = dtypes.of_argument(value.dtype) or value.dtype
         return found
     for kind in (float, int):
-        if isinstance(value, kind) and type(value) not in (bool, Int64, Float64):
+        if isinstance(value, kind) and type(value) is not bool and not hasattr(value, "kernel_type"):
             return kind(value)
     return value
 

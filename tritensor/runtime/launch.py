@@ -107,7 +107,7 @@ def _arrays(arguments: tuple) -> Iterator[Any]:
             yield value
 
 
-_NUMBERS = frozenset((int, float, bool, str, Int64, Float64, Address, type(None)))
+_NUMBERS = frozenset((int, float, bool, str, Address, type(None)))
 
 
 def check_argument(name: str, label: str, value: object) -> None:
@@ -117,7 +117,7 @@ def check_argument(name: str, label: str, value: object) -> None:
     elif value.__class__ is tuple:
         for index, inner in enumerate(value):
             check_argument(name, f"{label}[{index}]", inner)
-    elif value.__class__ not in _NUMBERS and not isinstance(value, DeviceArray):
+    elif not (value.__class__ in _NUMBERS or hasattr(value.__class__, "kernel_type") or isinstance(value, DeviceArray)):
         scalar = hasattr(value, "item")
         raise ArgumentError(
             f"{name}: a kernel takes int, float, tensors on its device, and tuples of these",

@@ -21,7 +21,7 @@ from ..ground.locks import lock
 from ..memory.array import Form, form_of_new
 from ..types import devices, dtypes
 from .needs_triton import needs_triton
-from .source import Address, Float64, Int64, Kernel
+from .source import NUMPY, Address, Kernel
 
 if TYPE_CHECKING:
     from ..drivers.allocator import Block
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _I32, _I32_16, _I32_1 = ("i32", None), ("i32", 16), ("i32", 1)
 _I64, _I64_16, _U64 = ("i64", None), ("i64", 16), ("u64", None)
-_FP32, _FP64 = ("fp32", None), ("fp64", None)
+_FP32 = "fp32", None
 _pack_float, _unpack_int = struct.Struct("<f").pack, struct.Struct("<i").unpack
 
 _pointers: dict[np.dtype, tuple[Any, Any]] = {}  # by dtype: the types of an aligned and of an unaligned pointer
@@ -68,12 +68,9 @@ def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tupl
         elif kind is float:
             types.append(_FP32)
             values.append(float_bits(value))
-        elif kind is Int64:
-            types.append(_I64)
-            values.append(int(value))
-        elif kind is Float64:
-            types.append(_FP64)
-            values.append(float(value))
+        elif name := getattr(kind, "kernel_type", ""):
+            types.append((name, None))
+            values.append(_word(value, name))
         elif kind is bool or kind is str or value is None:
             types.append(("constexpr", value))
         elif kind is Address:
@@ -89,6 +86,16 @@ def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tupl
             types.append(pair[1] if address & 15 else pair[0])
             values.append(address)
     return tuple(types)
+
+
+def _word(value: float, name: str) -> int | float:
+    """An argument whose type of Triton's is given: float64 as it is, others as the integer with the same bits."""
+    if name == "fp64":
+        return float(value)
+    if name == "fp32":
+        return float_bits(value)
+    kind = NUMPY[name]
+    return int(np.array(value, kind).view(f"i{kind.itemsize}")) if name != "i64" else int(value)
 
 
 def float_bits(value: float) -> int:

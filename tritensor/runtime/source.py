@@ -13,6 +13,7 @@ import inspect
 import linecache
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar, overload
 
@@ -31,6 +32,7 @@ class Float64(float):
     """
 
     __slots__ = ()
+    kernel_type = "fp64"
 
     def __repr__(self) -> str:
         return f"Float64({float(self)!r})"
@@ -48,9 +50,27 @@ class Int64(int):
     """
 
     __slots__ = ()
+    kernel_type = "i64"
 
     def __repr__(self) -> str:
         return f"Int64({int(self)})"
+
+
+#: by Triton's name of a type, NumPy's type of its numbers
+NUMPY = {entry.triton: entry.numpy for entry in (*dtypes.ALL, dtypes.bool_) if entry.triton}
+NUMPY["u1"] = dtypes.bool_.numpy
+
+
+@cache
+def number_type(name: str) -> type[Any]:
+    """The class of the Python numbers that a kernel takes as a type of Triton's, whatever their value.
+
+    >>> number_type("i64")
+    <class 'tritensor.runtime.source.Int64'>
+    """
+    known: dict[str, type[Any]] = {"i64": Int64, "fp64": Float64}
+    base = float if NUMPY[name].kind not in "iub" else int
+    return known.get(name) or type(f"Number_{name}", (base,), {"__slots__": (), "kernel_type": name})
 
 
 class Descriptor(tuple[Any, ...]):

@@ -29,7 +29,7 @@ from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...types import dtypes
 from ..needs_triton import language
-from ..source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel, reinterpret
+from ..source import NUMPY, Address, Descriptor, DeviceFunction, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
@@ -152,7 +152,7 @@ def _operand(value: Any, label: str, spans: list[Span], elements: Mapping[str, s
         return tuple(_operand(entry, f"{label}[{index}]", spans, elements) for index, entry in enumerate(value))
     if isinstance(value, Address):
         return _Pointer(int(value), elements.get(value.dtype.name, value.dtype.triton), None)
-    if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
+    if value is None or isinstance(value, (bool, str, int, float)):  # those of a `number_type` among them
         return value
     spans.append(_span(value, f"{label})"))
     entry = dtypes.of(value.dtype)
@@ -182,14 +182,12 @@ def _typed_argument(value: object) -> Any:
         type = tl.pointer_type(tl.str_to_ty(value.type, None))
         origin = {} if value.span is None else {"argument": value.span}
         return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, origin), type)
-    if isinstance(value, Int64):
-        return builder.block(np.array(value, np.int64), tl.int64)
+    if name := getattr(value.__class__, "kernel_type", ""):
+        return builder.block(np.array(value, NUMPY[name]), tl.str_to_ty(name, None))
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
         return semantic.to_tensor(value)
-    if isinstance(value, Float64):
-        return builder.block(np.array(value, np.float64), tl.float64)
     return builder.block(np.array(value, np.float32), tl.float32)
 
 
