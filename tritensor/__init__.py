@@ -16,6 +16,7 @@ from . import autograd
 from .ground import index as _index
 from .ground.imports import after as _after
 from .ground.public import PACKAGE as _PACKAGE
+from .host import heap as _heap  # noqa: F401 - keeps freed memory
 from .operators import function as _function  # noqa: F401 - puts Function into `autograd`
 from .operators import gradcheck as _gradcheck  # noqa: F401 - puts itself into `autograd`
 from .version import __version__
