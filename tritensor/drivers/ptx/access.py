@@ -13,7 +13,7 @@ from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vecto
 from .shared import Shared
 from .state import Machine, Mask
 from .table import Step, instruction, place, source, target, unknown
-from .values import TYPES, Type, pairs
+from .values import TYPES, Type, joined, pairs
 
 __all__: list[str] = []
 
@@ -80,7 +80,7 @@ def _store(i: Instruction, kernel: Kernel) -> Step:
         holder = m.memory if space == "global" else m.shared if space == "shared" else m.local
         parts = [kind.write(read(m)) for read in reads]
         if len(parts) > 1:
-            parts = [np.stack(np.broadcast_arrays(*parts), -1).view(WORDS[nbytes])[..., 0]]
+            parts = [joined(parts, WORDS[nbytes])]
         holder.store(m, where(m), parts[0], mask)
 
     return run
@@ -131,8 +131,7 @@ def _atomic(i: Instruction, kernel: Kernel) -> Step:
                 step = address + address.dtype.type(whole.size * at + kind.size * half)
                 olds.append(_in_turns(m, holder, step, kind, operator, values, active))
             if writes:
-                both = np.stack([kind.write(old) for old in olds], -1)
-                writes[at](m, whole.read(both.view(whole.bits)[..., 0]), active)
+                writes[at](m, whole.read(joined([kind.write(old) for old in olds], whole.bits)), active)
 
     return run
 
@@ -166,16 +165,14 @@ def _in_turns(
 # ---- asynchronous copies --------------------------------------------------------------------------------------------
 
 
-_ALL = np.array([[True]])
-
-
 class _Copies:
-    """The copies of `cp.async` that have not landed, and how many groups each lane has closed."""
+    """The copies of `cp.async` that have not landed, and how many groups each lane has closed: one number for all lanes
+    as long as they agree."""
 
     def __init__(self, m: Machine) -> None:
-        self.open: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # mask, addresses, words
+        self.open: list[tuple[Mask, np.ndarray, np.ndarray]] = []  # lanes, addresses, words
         self.groups = np.zeros((1, 1), np.int32)
-        self.closed: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []  # and the lanes' group numbers
+        self.closed: list[tuple[Mask, np.ndarray, np.ndarray, np.ndarray]] = []  # and the lanes' group numbers
 
 
 def _copies(m: Machine) -> _Copies:
@@ -204,10 +201,11 @@ def _copy(i: Instruction, kernel: Kernel) -> Step:
             valid = some if mask is None else some & mask
             valid = None if valid.all() else valid
         where = origin(m)
-        words = np.zeros_like(where, WORDS[nbytes])
         if valid is None or valid.any():
             words = m.memory.load(m, where, nbytes, valid)
-        _copies(m).open.append((_ALL if mask is None else mask, shared(m), words))
+        else:
+            words = np.zeros(where.shape, WORDS[nbytes])
+        _copies(m).open.append((mask, shared(m), words))
 
     return run
 
@@ -215,15 +213,15 @@ def _copy(i: Instruction, kernel: Kernel) -> Step:
 @instruction("cp.async.commit_group")
 def _commit(i: Instruction, kernel: Kernel) -> Step:
     def run(m: Machine, mask: Mask) -> None:
-        copies, active = _copies(m), _ALL if mask is None else mask
-        copies.groups = copies.groups + active
-        left = []
+        copies = _copies(m)
+        copies.groups = copies.groups + (1 if mask is None else mask)
+        left: list[tuple[Mask, np.ndarray, np.ndarray]] = []
         for lanes, addresses, words in copies.open:
-            closed = lanes & active
-            if closed.any():
+            closed, rest = (lanes, None) if mask is None else (m.full(lanes) & mask, m.full(lanes) & ~mask)
+            if closed is None or closed.any():
                 copies.closed.append((closed, addresses, words, copies.groups))
-            if (lanes & ~active).any():
-                left.append((lanes & ~active, addresses, words))
+            if rest is not None and rest.any():
+                left.append((rest, addresses, words))
         copies.open = left
 
     return run
@@ -234,16 +232,25 @@ def _wait(i: Instruction, kernel: Kernel) -> Step:
     keep = i.operands[0].bits if i.operands and isinstance(i.operands[0], Immediate) else 0
 
     def run(m: Machine, mask: Mask) -> None:
-        copies, active = _copies(m), _ALL if mask is None else mask
+        copies = _copies(m)
         if i.name.endswith("wait_all"):
             _commit(i, kernel)(m, mask)
-        left = []
-        for lanes, addresses, words, groups in copies.closed:
-            done = lanes & active & (groups <= copies.groups - keep)
+        newest = copies.groups - keep
+        left: list[tuple[Mask, np.ndarray, np.ndarray, np.ndarray]] = []
+        for copy in copies.closed:
+            lanes, addresses, words, groups = copy
+            done = groups <= newest
+            if mask is None and done.size == 1:
+                if done:
+                    m.shared.store(m, addresses, words, lanes)
+                else:
+                    left.append(copy)
+                continue
+            done = m.full(lanes) & m.full(mask) & done
             if done.any():
                 m.shared.store(m, addresses, words, None if done.all() else done)
-            if (lanes & ~done).any():
-                left.append((lanes & ~done, addresses, words, groups))
+            if (rest := m.full(lanes) & ~done).any():
+                left.append((rest, addresses, words, groups))
         copies.closed = left
 
     return run

@@ -6,14 +6,17 @@ Addresses are those of host memory. An access to global memory has to lie within
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from .parse import Kernel
-from .state import Machine, Mask
+from .state import Machine, Mask, wide_as
+from .values import common_shape
 
 #: What an access of so many bytes is read as; a quarter of a warp's vector loads has complex numbers for elements.
 WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
@@ -54,8 +57,8 @@ class Memory:
         if int(np.bitwise_or.reduce(addresses, axis=None)) & (nbytes - 1):
             wrong = (addresses & np.uint64(nbytes - 1)) != 0
             m.fail(f"misaligned address of {nbytes} bytes", _lanes(m, wrong, mask), memory=True)
-        at = int(np.searchsorted(self.low, least, "right")) - 1
-        if at >= 0 and most + nbytes <= int(self.high[at]):
+        at = bisect_right(self.spans, least, key=itemgetter(0)) - 1
+        if at >= 0 and most + nbytes <= self.spans[at][0] + self.spans[at][1]:
             return
         place = np.searchsorted(self.low, addresses, "right") - 1
         outside = place < 0
@@ -77,26 +80,30 @@ class Memory:
 
     def load(self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask) -> np.ndarray:
         """The words at addresses, for the lanes of a mask; elsewhere zeros. Shaped as addresses and mask broadcast."""
-        where = addresses if mask is None else _picked(addresses, mask)
+        where = addresses
+        if mask is not None:
+            shape = common_shape(addresses, mask)
+            active = wide_as(mask, shape)
+            where = wide_as(addresses, shape)[active]
         self.check(m, where, nbytes, mask, False)
         if m.counters is not None:
             m.counters.global_access(m, "load", addresses, nbytes, mask)
         found = views()[nbytes].take(index_of(where, nbytes))
         if mask is None:
             return found
-        result = np.zeros(np.broadcast_shapes(addresses.shape, mask.shape), found.dtype)
-        result[np.broadcast_to(mask, result.shape)] = found
+        result = np.zeros(shape, found.dtype)
+        result[active] = found
         return result
 
     def store(self, m: Machine, addresses: np.ndarray, words: np.ndarray, mask: Mask) -> None:
         """Write words to addresses, in the order of lanes."""
         nbytes = words.dtype.itemsize
-        shape = np.broadcast_shapes(addresses.shape, words.shape, () if mask is None else mask.shape)
-        addresses, words = np.broadcast_to(addresses, shape), np.broadcast_to(words, shape)
+        shape = common_shape(addresses, words, *([] if mask is None else [mask]))
+        addresses, words = wide_as(addresses, shape), wide_as(words, shape)
         if m.counters is not None:
             m.counters.global_access(m, "store", addresses, nbytes, mask)
         if mask is not None:
-            active = np.broadcast_to(mask, shape)
+            active = wide_as(mask, shape)
             addresses, words = addresses[active], words[active]
         self.check(m, addresses, nbytes, mask, True)
         views()[nbytes][index_of(addresses, nbytes)] = words
@@ -105,7 +112,7 @@ class Memory:
         self, m: Machine, addresses: np.ndarray, nbytes: int, active: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """All words of a size as one array, and the index in it of each active lane's address, for atomics."""
-        where = _picked(addresses, active)
+        where = wide_as(addresses, active.shape)[active]
         self.check(m, where, nbytes, active, True)
         if m.counters is not None:
             m.counters.global_access(m, "atomic", addresses, nbytes, active)
@@ -133,12 +140,6 @@ class Memory:
 def index_of(addresses: np.ndarray, nbytes: int) -> np.ndarray:
     """Where addresses are in `views()` of so many bytes."""
     return (addresses.astype(np.int64) - FIRST) >> (nbytes.bit_length() - 1)
-
-
-def _picked(value: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    shape = np.broadcast_shapes(value.shape, mask.shape)
-    picked: np.ndarray = np.broadcast_to(value, shape)[np.broadcast_to(mask, shape)]
-    return picked
 
 
 def _lanes(m: Machine, wrong: np.ndarray, mask: Mask) -> np.ndarray:

@@ -121,6 +121,7 @@ class Shared:
         self.size = -(-nbytes // 16) * 16
         self.bytes = np.full((m.blocks, self.size), 0xFF, np.uint8)
         self.rows = {size: self.bytes.view(dtype) for size, dtype in WORDS.items()}
+        self._starts = {size: np.arange(m.blocks)[:, None] * (self.size // size) for size in WORDS}
         self.grain = _grain(m.kernel)
         self._words = count = self.size // self.grain
         # by word: when it was last written and read, by which thread and which warp (-1: several, or no thread)
@@ -149,8 +150,10 @@ class Shared:
 
     def row(self, value: Array) -> Array | None:
         """What is the same for all blocks, (1, threads); None if it is not."""
+        if len(value) == 1:
+            return value
         first = value[:1]
-        return first if len(value) == 1 or not value.strides[0] or (value == first).all() else None
+        return first if not value.strides[0] or (value == first).all() else None
 
     def _follow(self, event: tuple[Any, ...], key: Hashable) -> bool:
         """Go on to the state behind an event; False if it depends on the values that are written."""
@@ -318,7 +321,11 @@ class Shared:
             return
         if m.counters is not None:
             m.counters.shared_access(m, "store", addresses, nbytes, mask)
-        memory[:, pattern.places] = words
+        places = pattern.places
+        if isinstance(places, slice):
+            memory[:, places] = words
+        else:  # `memory[:, places] = words` takes four times as long
+            memory.reshape(-1)[places + self._starts[nbytes] if len(memory) > 1 else places] = words
         if pattern.alone or nbytes == 16:
             return
         kept = memory[:, pattern.places]
@@ -340,7 +347,7 @@ class Shared:
         self.note("atomic", pattern)
         places = np.arange(self.size * m.blocks // nbytes)[pattern.places]
         if self._state is not None:
-            places = (np.arange(m.blocks)[:, None] * (self.size // nbytes) + places).reshape(-1)
+            places = (places + self._starts[nbytes]).reshape(-1)
         return self.rows[nbytes].reshape(-1), places
 
     def _touch(self, kind: str, pattern: Pattern | Array, words: Array | None = None) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import KernelError, KernelMemoryError, explain
 from .parse import Kernel
-from .values import TYPES
+from .values import TYPES, holds_everywhere
 
 WARP = 32
 #: The lanes that execute an instruction, broadcastable to (blocks, threads); None for all.
@@ -106,13 +106,13 @@ class Machine:
             raise AttributeError
         value = ~value if negated else value
         if mask is None:
-            return None if value.all() else value
+            return None if holds_everywhere(value) else value
         return value & mask
 
     def full(self, mask: Mask) -> np.ndarray:
         """A mask as booleans of all lanes."""
         shape = self.blocks, self.threads
-        return np.ones(shape, np.bool_) if mask is None else np.broadcast_to(mask, shape)
+        return np.ones(shape, np.bool_) if mask is None else wide_as(mask, shape)
 
     def whole_warps(self, mask: Mask) -> np.ndarray:
         """The warps, (blocks, warps), that execute an instruction that all lanes of a warp have to execute together."""

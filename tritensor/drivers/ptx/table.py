@@ -130,7 +130,10 @@ def target(operand: Operand, kind: Type) -> Callable[[Machine, np.ndarray, Mask]
     if wide.size == kind.size or operand.kind == "pred":
 
         def put(m: Machine, value: np.ndarray, mask: Mask) -> None:
-            m.put(slot, write(value), mask)
+            if mask is None:
+                m.registers[slot] = write(value)
+            else:
+                m.put(slot, write(value), mask)
 
     else:  # a wider register takes the value with its sign, if it has one
         number = np.dtype(f"i{wide.size}") if np.dtype(kind.number).kind == "i" else np.dtype(wide.bits)

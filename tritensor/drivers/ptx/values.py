@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -47,8 +47,12 @@ class Type(NamedTuple):
 
 
 def _plain(bits: Any, number: Any) -> Type:
+    # a view as a dtype takes 0.15 us, as a type 0.37
+    held, wanted = np.dtype(bits), np.dtype(number)
+    if held is wanted:
+        return Type(bits, number, lambda value: value.view(wanted), lambda value: value.astype(wanted, copy=False))
     return Type(
-        bits, number, lambda value: value.view(number), lambda value: value.astype(number, copy=False).view(bits)
+        bits, number, lambda value: value.view(wanted), lambda value: value.astype(wanted, copy=False).view(held)
     )
 
 
@@ -81,6 +85,26 @@ def bits_of(value: int, kind: Type) -> Array:
     if kind.bits is np.bool_:
         return np.array([[bool(value)]])
     return np.array([[value & ((1 << width) - 1)]], kind.bits)
+
+
+def holds_everywhere(value: Array) -> bool:
+    """`value.all()` of booleans, which takes 1 us of few; this takes 0.4."""
+    return np.count_nonzero(value) == value.size
+
+
+def common_shape(first: Array, *others: Array) -> tuple[int, ...]:
+    """The shape that arrays broadcast to. Mostly they have it, and NumPy takes 2 us to find it."""
+    if all(each.shape == first.shape for each in others):
+        return first.shape
+    return np.broadcast_shapes(first.shape, *(each.shape for each in others))
+
+
+def joined(parts: Sequence[Array], bits: Any) -> Array:
+    """Numbers side by side as one of a wider type; `np.stack` of `np.broadcast_arrays` takes three times as long."""
+    found = np.empty((*common_shape(*parts), len(parts)), parts[0].dtype)
+    for at, part in enumerate(parts):
+        found[..., at] = part
+    return found.view(bits)[..., 0]
 
 
 def pairs(bits: Array) -> Array:
