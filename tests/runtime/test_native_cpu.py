@@ -19,7 +19,7 @@ from tritensor import settings
 from tritensor.backends import native
 from tritensor.kernels.elementwise import activations
 from tritensor.operators import registry
-from tritensor.runtime import choice, native_replay
+from tritensor.runtime import choice, native_replay, replay
 from tritensor.runtime.checking import mismatch, tolerance
 from tritensor.types import dtypes
 
@@ -254,3 +254,58 @@ def test_a_wrong_target_is_refused_as_by_numpy(forced: None, installed: list[str
     assert "cross_entropy" in installed
     with pytest.raises((IndexError, torch.errors.TritensorError)):
         F.cross_entropy(x, target + 5)
+
+
+def changes(dtype: Any) -> list[np.ndarray]:
+    """What some in-place changes and calls with `out=` leave, of arrays that are apart, the same, and overlap."""
+    found = []
+    x, y, z = (drawn(300, 100, seed=seed).abs().add(0.5).to(dtype) for seed in range(3))
+    row = drawn(100).to(dtype)
+    works: list[Callable[[], Any]] = [
+        lambda: x.lerp_(y, 0.3),
+        lambda: x.addcmul_(y, z, value=0.1),
+        lambda: x.add_(row),
+        lambda: x.mul_(x),
+        lambda: x.div_(y),
+        lambda: x.sigmoid_(),
+        lambda: F.silu(x, inplace=True),
+        lambda: x.add_(1.5),
+        lambda: torch.lerp(x, y, 0.5, out=z),
+        lambda: torch.addcmul(z, x, y, out=x),
+        lambda: x.view(-1)[1:].lerp_(x.view(-1)[:-1], 0.5),
+        lambda: x[:, ::2].lerp_(y[:, ::2], 0.5),
+        lambda: x.T.lerp_(y.T, 0.5),
+        lambda: x.lerp_(y[:1].expand(300, 100), 0.5),
+    ]
+    for work in works:
+        for _ in range(5):
+            work()
+            found += [each.double().numpy() for each in (x, y, z)]
+            found.append(np.array([x._version, y._version, z._version]))
+        x.clamp_(0.1, 2)
+    return found
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_what_is_changed_in_place_is_numpys_within_roundings(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, write = list[bool](), replay.write_natively
+    expected = changes(dtype)
+    monkeypatch.setattr(replay, "write_natively", lambda *call: [written.append(write(*call)), written[-1]][1])
+    with settings.native_cpu("force"):
+        found = changes(dtype)
+    assert written.count(True) > 10
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, *((1e-5, 1e-6) if dtype is torch.float32 else (0.02, 0.02)))
+
+
+def test_a_recorded_change_keeps_what_its_gradient_needs(forced: None) -> None:
+    x = drawn(2000).requires_grad_()
+    for _ in range(4):
+        x.grad = None
+        (x * 2).lerp_(x, 0.25).sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), 1.75)
+    y = x.exp()
+    for _ in range(3):
+        y.detach().lerp_(drawn(2000), 0.5)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

@@ -26,6 +26,7 @@ from ..host import copying
 from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted
 from ..memory.sparse import Sparse
+from ..runtime import replay
 from ..tensors import Tensor, wrap
 from ..tensors.history import follow
 from ..types import dtypes, layout
@@ -94,6 +95,8 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     sparse = Sparse.used and any(isinstance(each, Tensor) and each._data.__class__ is Sparse for each in arguments)
     if sparse and Sparse.rules.change(x, operator, arguments, metadata):
         return x
+    if write_natively(x, operator, (x, *arguments), metadata):
+        return x
     before = wrap(x._data)
     before._counter = x._counter = x._counter or [0]
     if x._needs and recording.enabled and x._edge() is not x:
@@ -114,6 +117,18 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         unmoved(name, result, *needing)
     write(x, result, name, replaced=False)
     return x
+
+
+def write_natively(x: Tensor, operator: Any, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
+    """Let native code write an elementwise operator's result into a tensor of the CPU; False where nothing is done."""
+    if x._data.__class__ is not np.ndarray or casts.on or getattr(operator, "family", "") != "elementwise":
+        return False
+    if recording.enabled and any(isinstance(each, Tensor) and each._needs for each in inputs):
+        return False
+    if not replay.write_natively(x._data, operator, inputs, metadata):
+        return False
+    x._count_change()
+    return True
 
 
 def _check_fits(x: Tensor, result: Tensor) -> None:

@@ -27,7 +27,7 @@ from ..tensors import Tensor
 from ..types import dtypes, formats, layout
 from .copying import copy_into
 from .determinism import determinism, fill_new
-from .inplace import check_writable, write
+from .inplace import check_writable, write, write_natively
 
 Made = TypeVar("Made")
 _RESIZED = (
@@ -130,6 +130,8 @@ def into(
         if target._needs and recording.enabled:
             raise _no_gradient(name, target)
         check_writable(target)
+    if len(targets) == 1 and write_natively(targets[0], getattr(function, "operator", function), args, named):
+        return targets[0]  # type: ignore[return-value]
     requires_grad = bool(rule.dtype == "made" and named.pop("requires_grad", False))
     if rule.dtype in ("made", "computed"):
         named = {**named, **_asked_for(targets[0], rule, named)}

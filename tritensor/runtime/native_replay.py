@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import settings
 from ..autograd.mode import no_grad
+from ..errors import DeviceError
 from ..ground.locks import lock
 from ..host import threads
 from ..memory import buffer
@@ -132,7 +133,11 @@ class _Work:
             if problem:
                 self.refused(problem)
             else:
-                self.install(found.shared(values, chooser) if seconds >= _LONG else found.composed(values, chooser))
+                pieces = found.pieces() if seconds >= _LONG else None
+                made: Any = found.composed(values, chooser, pieces=pieces)
+                if len(found.forms) == 1:
+                    made.into = found.composed(values, chooser, pieces=pieces, into=True)
+                self.install(made)
             return expected
 
         self.install(first)
@@ -232,9 +237,18 @@ class _Launches:
         self.plan = plan(whole)
 
     def composed(
-        self, values: Sequence[Any], chooser: Chooser, compute: Compute | None = None, pieces: Compute | None = None
+        self,
+        values: Sequence[Any],
+        chooser: Chooser,
+        compute: Compute | None = None,
+        pieces: Compute | None = None,
+        into: bool = False,
     ) -> Compute:
-        """The function of values of this layout; others go to the chooser, and where a check fails, NumPy says why."""
+        """The function of values of this layout; others go to the chooser, and where a check fails, NumPy says why.
+
+        Args:
+            into: make one whose first argument is where the result goes: it returns whether it has computed it.
+        """
         names: dict[str, Any] = {"empty": np.empty, "strided": ndarray, "other": chooser, "u8": np.uint8}
         names |= {"compute": compute or chooser.compute, "entry": self.entry, "plan": self.plan.buffer_info()[0]}
         names |= {"address": self.room.address, "nbytes": self.scratch, "pieces": pieces}
@@ -249,9 +263,15 @@ class _Launches:
                 names |= {f"k{i}": value, f"c{i}": value.__class__, f"z{i}": str(value)}
                 same = f"x{i} == k{i}" if value else f"str(x{i}) == z{i}"  # 0.0 is not -0.0
                 tests.append(f"(x{i} is k{i} or ({same} and x{i}.__class__ is c{i}))")
+        if into:
+            [(shape, kind, strides)] = self.forms
+            names |= {"s0": shape, "d0": kind, "t0": strides}
+            tests += ["o0.shape == s0", "o0.dtype == d0", "o0.flags.writeable"]
+            tests.append("o0.flags.c_contiguous" if strides is None else "o0.strides == t0")
+            passed = f"o0, {passed}"
         if tests:
-            body.append(f"if not ({' and '.join(tests)}): return other({passed})")
-        for i, (shape, kind, strides) in enumerate(self.forms):
+            body.append(f"if not ({' and '.join(tests)}): return {'False' if into else f'other({passed})'}")
+        for i, (shape, kind, strides) in enumerate(self.forms if not into else ()):
             names |= {f"s{i}": shape, f"d{i}": kind, f"t{i}": strides}
             made = f"empty(s{i}, d{i})" if strides is None else f"strided(s{i}, d{i}, None, 0, t{i})"
             body.append(f"o{i} = {made}")
@@ -259,11 +279,12 @@ class _Launches:
         listed = "".join(f"{each}, " for each in arrays) + results
         listed += "".join(f"empty({nbytes}, u8), " for nbytes in self.temporaries)
         scratch = "address(nbytes)" if self.scratch else "0"
-        if pieces is None:
-            body.append(f"if entry(plan, ({listed}), {scratch}): return compute({passed})")
+        call = f"entry(plan, ({listed}), {scratch})" if pieces is None else f"pieces(({listed}))"
+        if into:
+            names["stopped"] = DeviceError("native code has stopped at a check of its memory")
+            body += [f"if {call}: raise stopped", "return True"]
         else:
-            body.append(f"if pieces(({listed})): return compute({passed})")
-        body.append(f"return ({results})")
+            body += [f"if {call}: return compute({passed})", f"return ({results})"]
         text = f"def factory({', '.join(names)}):\n    def run({passed}):\n"
         text += "".join(f"        {line}\n" for line in body) + "    return run\n"
         factory = _factories.get(text)
@@ -277,8 +298,9 @@ class _Launches:
         run.kept = self  # whose plan is in memory as long as this
         return run
 
-    def shared(self, values: Sequence[Any], chooser: Chooser) -> Compute:
-        """The same, with the programs of each launch shared among threads."""
+    def pieces(self) -> Compute:
+        """The launches on a tuple of arrays, with the programs of each shared among threads; returns 0, or that a check
+        has failed."""
         from .native_entry import plan
 
         parts = []
@@ -307,7 +329,7 @@ class _Launches:
                     return 1
             return 0
 
-        return self.composed(values, chooser, pieces=pieces)
+        return pieces
 
 
 _factories: dict[str, Callable[..., Any]] = {}

@@ -205,15 +205,19 @@ def on_host(
     def use(other: Callable[..., Any]) -> None:
         nonlocal compute
         compute = other
+        run.into = getattr(other, "into", None)
 
+    run: Any
+    if len(call.results) > 1:
+        run = lambda *values: _wrapped(compute(*values))  # noqa: E731
+    elif count == 1 and not named:
+        run = lambda x: wrap(compute(x)[0])  # noqa: E731
+    elif count == 2 and not named:
+        run = lambda x, y: wrap(compute(x, y)[0])  # noqa: E731
+    else:
+        run = lambda *values: wrap(compute(*values)[0])  # noqa: E731
     compute = natively(call.operator, call.arrays, call.compute.numpy, compute, use, given, named)
-    if len(call.results) == 1:
-        if count == 1 and not named:
-            return lambda x: wrap(compute(x)[0])
-        if count == 2 and not named:
-            return lambda x, y: wrap(compute(x, y)[0])
-        return lambda *values: wrap(compute(*values)[0])
-    return lambda *values: _wrapped(compute(*values))
+    return run
 
 
 def _wrapped(arrays: tuple[ndarray, ...]) -> Any:

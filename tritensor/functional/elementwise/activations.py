@@ -103,7 +103,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 @public(package=False)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Applies SiLU (swish): input * sigmoid(input)."""
-    return _apply(_quick_silu, input, inplace)
+    return in_place(input, activations.silu) if inplace else _quick_silu(input)
 
 
 @public(package=False, out=takes_out())

@@ -25,7 +25,7 @@ from ...memory.array import DeviceArray
 from ...operators import Operator
 from ...operators.inplace import check_writable, in_place
 from ...operators.outputs import into, takes_out
-from ...runtime.choice import NEVER, available
+from ...runtime.choice import NEVER, allowed, available
 from ...runtime.replay import INTO, Quick
 from ...tensors import Tensor, wrap
 from ...types import dtypes, layout
@@ -68,6 +68,7 @@ def function_of(operator: Elementwise, name: str) -> Callable[..., Tensor]:
                 return into(made, rule, out, (input, other), {})
             return call(input, other) if isinstance(input, Tensor) else operator(input, other)
 
+    made.operator = operator  # type: ignore[union-attr]
     return shown_as(made, name, operator.__doc__, module="tritensor.functional")
 
 
@@ -96,11 +97,12 @@ def _large(operator: Elementwise) -> int:
     return LARGE_DIRECT if operator.ufunc else LARGE
 
 
-def _quick_reference(operator: Elementwise) -> Callable[..., Any]:
-    """The reference for a quick path; where native code may win, a function that looks for it by the call's shapes."""
+def _bind_quick(operator: Elementwise, bind: Callable[[Callable[..., Any]], None]) -> None:
+    """Where native code may win, let the quick path call a function that looks for it by the call's shapes, in place of
+    the reference; not while native code is switched off, because the look costs a small call 5 to 10 %."""
     reference, count = operator.reference, len(operator.inputs)
     if operator.native is None or operator.native.float32 is NEVER or operator.metadata or not available():
-        return reference
+        return
     known = Quick()
 
     def reference_of(*arrays: Any) -> tuple[Any]:
@@ -116,12 +118,25 @@ def _quick_reference(operator: Elementwise) -> Callable[..., Any]:
         key = x.dtype, x.shape, y.shape
         return (known.get(key) or known.begin(key, operator, (x, y), reference_of))(x, y)[0]
 
-    return of_one if count == 1 else of_two
+    quick: Any = of_one if count == 1 else of_two
+
+    def choose() -> None:
+        bind(quick if allowed() else reference)
+
+    settings.watchers.append(choose)
+    choose()
 
 
 def unary(operator: Elementwise) -> Callable[..., Tensor]:
     """The method of a one-input operator, with the quick path: a CPU array of a direct dtype, or a known launch."""
-    reference, direct, fixed = _quick_reference(operator), operator.direct, operator.fixed
+    reference: Callable[..., Any] = operator.reference
+
+    def bind(other: Callable[..., Any]) -> None:
+        nonlocal reference
+        reference = other
+
+    _bind_quick(operator, bind)
+    direct, fixed = operator.direct, operator.fixed
     usual, large = _usual(direct), _large(operator)
     replays, listed = operator.replays, operator.listed
 
@@ -174,7 +189,14 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
 
     With `syntax`, it returns NotImplemented for other operands, so that Python tries their reflected method.
     """
-    reference, direct, fixed = _quick_reference(operator), operator.direct, operator.fixed
+    reference: Callable[..., Any] = operator.reference
+
+    def bind(other: Callable[..., Any]) -> None:
+        nonlocal reference
+        reference = other
+
+    _bind_quick(operator, bind)
+    direct, fixed = operator.direct, operator.fixed
     # numbers that the dtype has to hold are not passed directly
     floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING and not operator.rule.held)
     usual, large = _usual(direct), _large(operator)
