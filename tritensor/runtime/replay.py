@@ -250,6 +250,25 @@ def natively(
     return Chooser(operator, metadata, len(arrays), named, compute, use)
 
 
+def write_natively(out: ndarray, operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any]) -> bool:
+    """Let native code write the result of an elementwise call, which may have `out` among its inputs, into `out`; False
+    where it is not there, or not for such arrays."""
+    values: list[Any] = []
+    key = key_of(operator, inputs, metadata, values)
+    known = None if key is None else operator.replays.get(key)
+    into = None if known is None else getattr(known.run, "into", None)
+    if into is None:
+        return False
+    for value in values:
+        if value.__class__ is ndarray and value is not out and np.may_share_memory(value, out):
+            # each element is read before it is written only where both lie in the same order
+            place = value.__array_interface__["data"] == out.__array_interface__["data"]
+            if not place or value.shape != out.shape or value.strides != out.strides:
+                return False
+    done: bool = into(out, *values)
+    return done
+
+
 class Quick(dict[Any, Callable[..., Any]]):
     """The functions of arrays, by key, of calls that take fewer steps than `Operator.__call__`."""
 
