@@ -414,3 +414,56 @@ def stores_of_one_lane_and_of_fewer_bits() -> Tensors:
             one_lane[(1,)](o[:16], numbers(16, dtype=wide, scale=3), AT=at, N=16)
             found.append(o)
     return found
+
+
+@triton.jit
+def rows_of_a_picture(o, x, table, part, count, width, height, start, N: tl.constexpr):
+    i = start + tl.program_id(0) * N + tl.arange(0, N)
+    column, line = i % width, i // width
+    row, picture = line % height, line // height
+    on = (i < count) & (i >= 0)
+    left = tl.load(x + i - 1, mask=on & (column > 0), other=-3.0)
+    above = tl.load(x + i - width, mask=on & (row >= 1), other=0.5)
+    right = tl.load(x + i + 1, mask=on & (column + 1 < width) & (i + 1 < count), other=0.0)
+    factor = tl.load(table + row, mask=on, other=9.0)
+    shift = tl.load(table + 2 * column, mask=on & (2 * column < height), other=0.0)
+    found = left + above * factor + right - shift + picture
+    tl.store(o + i, found, mask=on)
+    tl.store(part + tl.program_id(0), tl.sum(tl.where(on, column + 3 * line, i % 5)))
+
+
+@triton.jit
+def along_rows(o, x, table, count, width, height, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    on = i < count
+    factor = tl.load(table + i // width % height, mask=on, other=9.0)
+    value = tl.load(x + i // width // height + i % width, mask=on, other=9.0)
+    tl.store(o + i, value * factor, mask=on)
+
+
+@case(1e-6)
+def rows_that_end_within_chunks() -> Tensors:
+    found: list[torch.Tensor] = []
+    for width, height in (
+        (1, 4),
+        (2, 3),
+        (5, 2),
+        (7, 7),
+        (8, 1),
+        (30, 3),
+        (32, 2),
+        (33, 5),
+        (64, 2),
+        (100, 3),
+        (700, 1),
+    ):
+        count = 2 * width * height + width // 2
+        o, x, table = zeros(count), numbers(count), numbers(max(height, 2 * width))
+        for start in (0, -9):
+            part = zeros(8, dtype="i32")
+            rows_of_a_picture[(-(-(count - start) // 256),)](o, x, table, part, count, width, height, start, N=256)
+            found += o.clone(), part
+        p = zeros(count)
+        along_rows[(-(-count // 256) + 1,)](p, x, table, count, width, height, N=256)
+        found.append(p)
+    return tuple(found)

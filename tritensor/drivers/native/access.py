@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .elements import bits_of, from_memory, memory, register, rounded, to_memory, zero
-from .facts import Buffer, Facts
+from .facts import Buffer
+from .masks import Masks
 from .parse import Operation, Unknown, Value
 from .values import Lanes, short, vector
 
@@ -16,7 +17,7 @@ __all__ = ["Access", "Index"]
 Index = tuple[Lanes, ...]
 
 
-class Access(Facts):
+class Access(Masks):
     """Memory accesses at the lanes of a chunk."""
 
     def __init__(self, function: Operation, fma: bool, apart: bool) -> None:
@@ -87,15 +88,12 @@ class Access(Facts):
         if source != kind:
             verb = {"i1": "zext", "float": "fpext"}.get(source, "sext")
             data = code.op(f"{verb} {vector(source, lanes)} {data} to {vector(kind, lanes)}")
-        if at.stride in (0, 1):
+        if at.stride == 1 and self.active is not None:
+            self._masked("store", kind, f"ptr align 1 {self._place(buffer, at)}", self.all_on, data)
+        elif at.stride in (0, 1):
             code.do(f"store {vector(kind, lanes)} {data}, ptr {self._place(buffer, at)}, align 1")
         else:
             self._scatter(kind, data, self._place(buffer, at), self.all_on)
-
-    @property
-    def all_on(self) -> str:
-        """The mask of all lanes."""
-        return self.code.splat("true", "i1", self.lanes)
 
     def _gather(self, kind: str, places: str, mask: str) -> str:
         return self._masked("gather", kind, f"{self.type('ptr')} align 1 {places}", mask)
@@ -129,11 +127,14 @@ class Access(Facts):
     def fetch(self, source: Value, pointer: Lanes, mask: Lanes | None, element: str, other: Lanes | None) -> Lanes:
         """Load; lanes that are masked out have the value `other`, or zero."""
         code, lanes, kind, size = self.code, self.lanes, memory(element), bits_of(element) // 8
+        mask = None if mask is not None and mask.base == self.implied else mask
+        if pointer.stride != 0 or (mask is not None and mask.stride != 0):
+            mask = self.both(mask, self.active)
         self._check(source, pointer, mask, size)
         if pointer.stride == 0:
             address = pointer.base
             if mask is not None:  # where the mask is off, what is always there is read
-                address = code.when(self._some(mask), "i64", address, code.op("ptrtoint ptr %args to i64"), 0)
+                address = code.when(self.some(mask), "i64", address, code.op("ptrtoint ptr %args to i64"), 0)
             bits = code.op(f"load {kind}, ptr {code.op(f'inttoptr i64 {address} to ptr')}, align 1")
             found = Lanes(from_memory(code, element, bits, 0))
         else:
@@ -157,6 +158,8 @@ class Access(Facts):
     def deposit(self, source: Value, pointer: Lanes, value: Lanes, mask: Lanes | None, element: str) -> None:
         """Store where the mask is on."""
         code, lanes, kind, size = self.code, self.lanes, memory(element), bits_of(element) // 8
+        if any(each is not None and each.stride != 0 for each in (pointer, value, mask)):
+            mask = self.both(mask, self.active)
         self._check(source, pointer, mask, size)
         if all(each is None or each.stride == 0 for each in (pointer, value, mask)):
             bits = to_memory(code, element, value.base, 0)
@@ -251,12 +254,6 @@ class Access(Facts):
         on = self.full(condition, "i1")
         return Lanes(self.code.when(on, kind, self.full(x, kind), self.full(y, kind), self.lanes), None)
 
-    def _some(self, mask: Lanes) -> str:
-        """True if a lane of a mask is on."""
-        if mask.stride == 0 or not self.lanes:
-            return mask.base
-        return self.code.op(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.type('i1')} {mask.base})")
-
     def _fail_if(self, condition: str) -> None:
         going = self.code.name("going")
         self.code.branch(condition, "%failed", going)
@@ -266,7 +263,7 @@ class Access(Facts):
         """Stop the kernel unless a condition holds in all lanes."""
         lanes = 0 if condition.stride == 0 else self.lanes
         wrong = self.code.op(f"xor {vector('i1', lanes)} {condition.base}, {self.code.splat('true', 'i1', lanes)}")
-        self._fail_if(self._some(Lanes(wrong, condition.stride)))
+        self._fail_if(self.some(Lanes(wrong, condition.stride)))
 
     def _check(self, source: Value, pointer: Lanes, mask: Lanes | None, size: int) -> None:
         """Stop before an access outside of what its pointer may touch."""
@@ -277,20 +274,14 @@ class Access(Facts):
             return
         low, high = self.spans[root]
         first = last = pointer.base
-        on = None if mask is None else self._some(mask)
+        on = None if mask is None else self.some(mask)
         if pointer.stride == size and (mask is None or mask.stride == 0):
             last = code.op(f"add i64 {first}, {(lanes - 1) * size}")
         elif pointer.stride == size:  # from the first lane that is on to the last
             assert mask is not None
-            bits = code.op(f"bitcast {self.type('i1')} {mask.base} to i{lanes}")
-            ends = []
-            for name in ("cttz", "ctlz"):
-                found = code.op(f"call i{lanes} @llvm.{name}.i{lanes}(i{lanes} {bits}, i1 false)")
-                ends.append(self.cast(Lanes(found), f"i{lanes}", "i64", "zext").base)
-            back = code.op(f"mul i64 {code.op(f'sub i64 {lanes - 1}, {ends[1]}')}, {size}")
-            first, last = (
-                code.op(f"add i64 {pointer.base}, {by}") for by in (code.op(f"mul i64 {ends[0]}, {size}"), back)
-            )
+            begin, end = (self.times(Lanes(each), Lanes(str(size)), "i64") for each in self.ends_of(mask))
+            first = self.plus(Lanes(first), begin, "i64").base
+            last = self.plus(Lanes(last), self.plus(end, Lanes(str(-size)), "i64"), "i64").base
         elif pointer.stride != 0:
             addresses, type = self.full(pointer, "i64"), self.type("i64")
             room = code.splat(code.op(f"sub i64 {high}, {size}"), "i64", lanes)
@@ -298,7 +289,7 @@ class Access(Facts):
             either = code.op(f"or {self.type('i1')} {below}, {code.op(f'icmp ugt {type} {addresses}, {room}')}")
             if mask is not None:
                 either = code.op(f"and {self.type('i1')} {either}, {self.full(mask, 'i1')}")
-            self._fail_if(self._some(Lanes(either, None)))
+            self._fail_if(self.some(Lanes(either, None)))
             return
         outside = self._outside(first, last, low, high, size)
         self._fail_if(outside if on is None else code.op(f"and i1 {outside}, {on}"))
@@ -314,7 +305,7 @@ class Access(Facts):
         index = (Lanes("0", int(lanes > 0)),)
         held = self.rows((lanes or 1,), "i64"), self.rows((lanes or 1,), "i1")
         self.put(held[0], index, pointer, "i64")
-        self.put(held[1], index, Lanes("true") if mask is None else mask if lanes else Lanes(self._some(mask)), "i1")
+        self.put(held[1], index, Lanes("true") if mask is None else mask if lanes else Lanes(self.some(mask)), "i1")
         with self.code.loop(lanes or 1) as loop:
             at = (Lanes(loop.counter),)
             address, on = self.get(held[0], at, "i64").base, self.get(held[1], at, "i1").base

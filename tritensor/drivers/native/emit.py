@@ -64,10 +64,10 @@ class Code:
     @contextmanager
     def loop(self, count: int | str, step: int = 1, start: str = "0") -> Iterator[Loop]:
         """A loop with an i64 counter that runs at least once."""
-        loop = Loop(self, start)
+        loop = Loop(self, start, step)
         loop.enter()
         yield loop
-        loop.leave(str(count), step)
+        loop.leave(str(count))
 
     def multiply_add(self, kind: str, x: str, y: str, z: str, lanes: int) -> str:
         """x * y + z, in one instruction where there is one."""
@@ -94,10 +94,10 @@ class Code:
 
 
 class Loop:
-    """A loop: its counter, and the values that it carries."""
+    """A loop: its counter, what is added to that, and the values that it carries."""
 
-    def __init__(self, code: Code, start: str) -> None:
-        self.code, self.start = code, start
+    def __init__(self, code: Code, start: str, step: int | str) -> None:
+        self.code, self.start, self.step = code, start, step
         self.counter = code.name("i")
         self.head, self.exit = code.name("head"), code.name("exit")
         self.carried: list[tuple[str, str, str]] = []  # phi, LLVM type, first value
@@ -116,10 +116,10 @@ class Loop:
         self.carried.append((name, kind, first))
         return name
 
-    def leave(self, count: str, step: int) -> None:
+    def leave(self, count: str) -> None:
         """End the loop when the counter reaches a number."""
         code = self.code
-        following = code.op(f"add nuw nsw i64 {self.counter}, {step}")
+        following = code.op(f"add nuw nsw i64 {self.counter}, {self.step}")
         more = code.op(f"icmp ult i64 {following}, {count}")
         phis = [f"  {self.counter} = phi i64 [ {self.start}, %{self.before} ], [ {following}, %{code.block} ]"]
         for (name, kind, first), value in zip(self.carried, self.next, strict=True):

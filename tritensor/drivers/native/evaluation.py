@@ -8,7 +8,9 @@ from .facts import Sink
 from .parse import Block, Operation, Unknown, Value
 from .values import Lanes
 
-__all__ = ["Evaluation"]
+__all__ = ["DIVISIONS", "Evaluation"]
+
+DIVISIONS = ("arith.divsi", "arith.remsi")
 
 
 class Evaluation(Access):
@@ -17,6 +19,9 @@ class Evaluation(Access):
     def __init__(self, function: Operation, fma: bool, apart: bool) -> None:
         super().__init__(function, fma, apart)
         self.memo: dict[tuple[Value, Index], Lanes] = {}
+        # while what is done once for a row is looked for: the divisions of consecutive numbers by one number, and loads
+        # from one address, in order
+        self.divisions: list[tuple[Operation, Index]] | None = None
 
     def evaluate(self, value: Value, index: Index) -> Lanes:
         """The value of a tensor at an index; the memo is cleared where a nest begins its innermost block."""
@@ -45,7 +50,12 @@ class Evaluation(Access):
         if method is not None:
             found: Lanes = method(operation, value, index)
             return found
-        return self._computed(operation, [self.evaluate(each, index) for each in operation.operands])
+        values = [self.evaluate(each, index) for each in operation.operands]
+        if self.divisions is not None and operation.name in DIVISIONS and values[0].stride == 1:
+            if self.uniform(operation.operands[1]) is not None:
+                self.divisions.append((operation, index))
+                return Lanes("0", int(operation.name == "arith.remsi"))
+        return self._computed(operation, values)
 
     def _at_tt_make_range(self, operation: Operation, value: Value, index: Index) -> Lanes:
         return self.plus(self.cast(index[0], "i64", "i32"), Lanes(str(operation.integer("start"))), "i32")
@@ -104,6 +114,8 @@ class Evaluation(Access):
     def _at_tt_load(self, operation: Operation, value: Value, index: Index) -> Lanes:
         pointer, mask, other = (*(self.evaluate(each, index) for each in operation.operands), None, None)[:3]
         assert pointer is not None
+        if self.divisions is not None and pointer.stride == 0 and (mask is None or mask.base == self.implied):
+            self.divisions.append((operation, index))
         return self.fetch(operation.operands[0], pointer, mask, value.element, other)
 
     def _at_tt_addptr(self, operation: Operation, value: Value, index: Index) -> Lanes:
@@ -152,6 +164,12 @@ class Evaluation(Access):
         name, kind = operation.name, register(operation.result.element)
         if all(value.stride == 0 for value in values):
             return Lanes(elementwise(self.code, operation, [value.base for value in values], 0))
+        if name == "arith.andi" and kind == "i1":
+            return self.both(values[0], values[1]) or values[0]
+        if name == "arith.cmpi":
+            source = register(operation.operands[0].element)
+            if found := self.compared(operation.text.split(",")[0], values[0], values[1], source):
+                return found
         if kind[0] == "i" and kind != "i1":
             source = register(operation.operands[0].element)
             if name in ("arith.addi", "arith.subi"):

@@ -6,14 +6,20 @@ import math
 from collections.abc import Iterable, Sequence, Set
 from contextlib import ExitStack
 
+from .access import Index
 from .elements import constant, elementwise, is_elementwise, literal, register, zero
 from .emit import Loop
-from .evaluation import Evaluation, shape_of
+from .evaluation import DIVISIONS, Evaluation, shape_of
 from .facts import Buffer, Sink, Write, is_costly, is_lazy, needs_of
 from .parse import Operation, Unknown, Value
 from .values import Lanes, vector
 
 __all__ = ["Nests"]
+
+# Operations whose chunks are whole ones.
+_WHOLE = {"tt.reshape", "tt.join", "tt.split", "tt.cat", "tt.gather", "tt.assert"}
+# Where the lanes of a chunk begin.
+_HERE = Lanes("here", 1)
 
 
 class Nests(Evaluation):
@@ -161,12 +167,141 @@ class Nests(Evaluation):
         index = [Lanes("0")] * len(shape)
         with ExitStack() as outside:
             self.enter(outside, shape, order, dim, index)
-            with ExitStack() as inside:
+            divisions = [] if dim is None or inner != dim else self._divisions(sinks, reach, index, dim)
+            divisors = {self.uniform(each.operands[1]) for each, _ in divisions if each.name in DIVISIONS}
+            if not divisors:
+                self._innermost(sinks, shape, inner, dim, index, [])
+                return
+            code, some = self.code, "true"
+            for divisor, kind in filter(None, divisors):  # steps of few lanes take longer than vectors' divisions
+                some = code.op(f"and i1 {some}, {code.op(f'icmp sge {kind} {divisor}, {self.lanes // 5}')}")
+            then, other, after = code.name("then"), code.name("else"), code.name("joined")
+            code.branch(some, then, other)
+            for label, found in ((then, divisions), (other, [])):
+                code.label(label)
+                self._innermost(sinks, shape, inner, dim, index, found)
+                code.jump(after)
+            code.label(after)
+
+    def _innermost(
+        self,
+        sinks: Sequence[Sink],
+        shape: tuple[int, ...],
+        inner: int | None,
+        dim: int | None,
+        index: list[Lanes],
+        divisions: Sequence[tuple[Operation, Index]],
+    ) -> None:
+        """Write the innermost loop of a nest; with divisions, one over rows, which end where a quotient does."""
+        with ExitStack() as inside:
+            self.memo = {}
+            loop: Loop | None
+            if divisions and dim is not None:
+                loop = self._along_rows(inside, sinks, shape[dim], divisions, index, dim)
+            else:
                 loop = None if inner is None else self.enter(inside, shape, [inner], dim, index)
-                self.memo = {}
-                sums = self._visit(sinks, tuple(index), loop)
-            for reduce, values in sums.items():
-                self._reduced(reduce, values, index, dim)
+            sums = self._visit(sinks, tuple(index), loop)
+        self.active, self.implied = None, ""
+        for reduce, values in sums.items():
+            self._reduced(reduce, values, index, dim)
+
+    def _divisions(
+        self, sinks: Sequence[Sink], reach: dict[Operation, None], index: Sequence[Lanes], dim: int
+    ) -> list[tuple[Operation, Index]]:
+        """The divisions of consecutive numbers by one number in a nest whose chunks may end anywhere.
+
+        Rows are counted so: within a row the quotient is one number, and remainders are consecutive again. They are
+        found by evaluating what the sinks need; its code is not kept.
+        """
+        operations = [*reach, *(each for each in sinks if isinstance(each, Operation))]
+        joined = [each for each in operations if each.name == "tt.reduce"]
+        if (
+            not self.lanes
+            or any(each.name in _WHOLE for each in operations)
+            or not any(each.name in DIVISIONS for each in reach)
+        ):
+            return []
+        if any(_identity(each) is None or each.result.shape is None for each in joined):
+            return []
+        code, at = self.code, list(index)
+        mark, block, at[dim] = len(code.lines), code.block, Lanes(code.name("i"), 1)
+        self.divisions, self.memo = [], {}
+        if mask := self._mask_of_all(sinks, tuple(at)):
+            self.implied = mask.base
+        for sink in sinks:
+            for value in needs_of(sink):
+                self.evaluate(value, tuple(at))
+        found, self.divisions, self.implied = self.divisions, None, ""
+        del code.lines[mark:]
+        code.block = block
+        return [(each, tuple([_HERE if place == at[dim] else place for place in places])) for each, places in found]
+
+    def _along_rows(
+        self,
+        stack: ExitStack,
+        sinks: Sequence[Sink],
+        size: int,
+        divisions: Sequence[tuple[Operation, Index]],
+        index: list[Lanes],
+        dim: int,
+    ) -> Loop:
+        """Open a loop over rows and one over their chunks, and set the index; one over both, where it carries sums."""
+        code, most = self.code, str(self.lanes)
+        rows = loop = stack.enter_context(code.loop(size))
+        index[dim] = Lanes(rows.counter, 1)
+        rows.step = left = self._row(divisions, size, rows.counter)
+        if any(isinstance(each, Operation) and each.name == "tt.reduce" for each in sinks):
+            rows.step = left = code.intrinsic("smin", "i64", left, most)
+        else:
+            if mask := self._mask_of_all(sinks, tuple(index)):
+                self.implied = mask.base
+                stack.enter_context(self.on_condition(self.some(mask)))
+            found = [self.evaluate(each.result, _placed(at, rows.counter)) for each, at in divisions]
+            loop = stack.enter_context(code.loop(left, self.lanes))
+            here = index[dim] = Lanes(code.op(f"add i64 {rows.counter}, {loop.counter}"), 1)
+            for (operation, at), (base, stride) in zip(divisions, found, strict=True):
+                if stride:
+                    step = self.cast(Lanes(loop.counter), "i64", operation.result.element)
+                    base = self.plus(Lanes(base), step, operation.result.element).base
+                self.memo[operation.result, _placed(at, here.base)] = Lanes(base, stride)
+            left = code.intrinsic("smin", "i64", code.op(f"sub i64 {left}, {loop.counter}"), most)
+        self.active = self.mask_between("0", left)
+        if mask := self._mask_of_all(sinks, tuple(index)):
+            self.active = self.mask_between("0", code.intrinsic("smin", "i64", left, self.between[mask.base][1]))
+            self.implied = mask.base
+            stack.enter_context(self.on_condition(self.some(mask)))
+        return loop
+
+    def _mask_of_all(self, sinks: Sequence[Sink], index: Index) -> Lanes | None:
+        """The mask by which all that is computed is stored, if it is of a chunk's first lanes: no others are computed.
+
+        What these lanes load by that mask is one number then, where its address is.
+        """
+        masks = [each.operands[2] for each in sinks if isinstance(each, Operation) and len(each.operands) == 3]
+        stores = [each for each in sinks if isinstance(each, Operation) and each.name == "tt.store"]
+        if len(sinks) > len(stores) or len(stores) > len(masks) or len({*masks}) > 1:
+            return None
+        found = self.evaluate(masks[0], index)
+        return found if self.between.get(found.base, ("", ""))[0] == "0" else None
+
+    def _row(self, divisions: Sequence[tuple[Operation, Index]], size: int, counter: str) -> str:
+        """Divide the first number of a row; returns how many there are, at least one, until a quotient changes."""
+        code = self.code
+        step = code.op(f"sub i64 {size}, {counter}")
+        for operation, at in divisions:
+            if operation.name not in DIVISIONS:
+                continue
+            places = _placed(at, counter)
+            (first, _), (by, _) = (self.evaluate(each, places) for each in operation.operands)
+            kind = register(operation.result.element)
+            found = elementwise(code, operation, [first, by], 0)
+            quotient = operation.name == "arith.divsi"
+            self.memo[operation.result, places] = Lanes(found, 0 if quotient else 1)
+            rest = code.op(f"sub {kind} {first}, {code.op(f'mul {kind} {found}, {by}')}") if quotient else found
+            left = self.cast(Lanes(code.op(f"sub {kind} {by}, {rest}")), kind, "i64").base
+            left = code.when(code.op(f"icmp slt {kind} {first}, 0"), "i64", "1", left, 0)
+            step = code.intrinsic("smin", "i64", step, left)
+        return code.intrinsic("smax", "i64", step, "1")
 
     def enter(
         self, stack: ExitStack, shape: Sequence[int], dims: Iterable[int], dim: int | None, index: list[Lanes]
@@ -216,6 +351,9 @@ class Nests(Evaluation):
             elif sink.name == "tt.assert":
                 self.fail_unless(found[0])
             else:
+                if self.active is not None:
+                    nothing = Lanes(str(_identity(sink)))
+                    found = [self.choose(self.active, each, nothing, sink.operands[0].element) for each in found]
                 parts = [
                     self.full(value, register(each.element)) for value, each in zip(found, sink.operands, strict=True)
                 ]
@@ -294,6 +432,11 @@ class Nests(Evaluation):
             else:
                 raise Unknown(f"{each.name} in a reduction")
         return [name(value) for value in block.operations[-1].operands]
+
+
+def _placed(index: Index, counter: str) -> Index:
+    """An index of a division, where the lanes begin at a counter."""
+    return tuple([Lanes(counter, 1) if each is _HERE else each for each in index])
 
 
 _NUMBERS = {"arith.addf": -0.0, "arith.addi": 0, "arith.ori": 0, "arith.xori": 0, "arith.maximumf": -math.inf}

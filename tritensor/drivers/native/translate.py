@@ -69,7 +69,7 @@ class _Kernel(Regions):
         lines += ["failed:", f"  store i64 {loop.counter}, ptr %ctx", "  ret i32 1", "}"]
         lines += [f'attributes #0 = {{ nounwind "prefer-vector-width"="{self.bits}" "no-builtins" }}', ""]
         text = "\n".join(lines)
-        return Translated(name, text, self.scratch, self.looks_up, self._written(arguments))
+        return Translated(name, text, self.scratch and self.scratch + 256, self.looks_up, self._written(arguments))
 
     def _written(self, arguments: list[Value]) -> tuple[int, ...] | None:
         writes = [each for each in self.function.inside() if each.name in WRITES]
