@@ -12,29 +12,20 @@ import argparse
 import fnmatch
 import json
 import sys
-import time
 from collections.abc import Callable
 from math import isqrt
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import tritensor as torch
 from benchmarks.compare import RESULTS, commit, machine
-from tritensor import settings
 from tritensor.operators import registry
-from tritensor.runtime import native_replay
+from tritensor.scripts.tune import drawn, measure
 
 F = torch.nn.functional
 SIZES = (10, 100, 1000, 10_000, 100_000, 1_000_000, 4_000_000)
 HALVES = (torch.bfloat16, torch.float16)
 Work = Callable[[], Any]
-
-
-def drawn(kind: Any, *shape: int, seed: int = 0) -> Any:
-    array = np.random.default_rng(seed).uniform(0.1, 3, shape)
-    return torch.from_numpy(array.astype(np.float32)).to(kind)
 
 
 def elementwise(name: str, count: int = 1) -> Callable[[Any, int], Work]:
@@ -93,6 +84,42 @@ def attention(kind: Any, size: int) -> Work:
     return lambda: F.scaled_dot_product_attention(*x)
 
 
+def in_place(name: str, count: int) -> Callable[[Any, int], Work]:
+    def make(kind: Any, size: int) -> Work:
+        x, *others = [drawn(kind, size, seed=seed) for seed in range(count)]
+        return lambda: getattr(x, name)(*others)
+
+    return make
+
+
+def into(kind: Any, size: int) -> Work:
+    x, y, out = (drawn(kind, size, seed=seed) for seed in range(3))
+    return lambda: torch.lerp(x, y, 0.5, out=out)
+
+
+def parameters(kind: Any, size: int, count: int) -> list[Any]:
+    """So many, with gradients."""
+    params = [torch.nn.Parameter(drawn(kind, max(size // count, 1))) for _ in range(count)]
+    for param in params:
+        param.grad = drawn(kind, *param.shape, seed=1)
+    return params
+
+
+def step(count: int, optimizer: Any, **options: Any) -> Callable[[Any, int], Work]:
+    """Of an optimizer for so many tensors."""
+
+    def make(kind: Any, size: int) -> Work:
+        made: Work = optimizer(parameters(kind, size, count), lr=1e-3, **options).step
+        return made
+
+    return make
+
+
+def clipping(kind: Any, size: int) -> Work:
+    params = parameters(kind, size, 100)
+    return lambda: torch.nn.utils.clip_grad_norm_(params, 1.0)
+
+
 ONE = "exp expm1 log log1p log2 tanh sigmoid erf erfc sin cos sqrt rsqrt relu silu gelu gelu_tanh softplus elu mish "
 ONE += "hardswish reciprocal square neg abs lgamma digamma tan atan sinh asinh floor exp2 logsigmoid"
 TWO = "add mul div pow maximum gelu_gradient gelu_tanh_gradient silu_gradient sigmoid_gradient softplus_gradient "
@@ -118,6 +145,18 @@ CASES: dict[str, Callable[[Any, int], Work]] = {
     "cumsum_rows": rows(lambda x: x.cumsum(1)),
     "norm": rows(lambda x: x.norm()),
     "dropout": rows(lambda x: F.dropout(x, 0.5)),
+    "rand": lambda kind, size: lambda: torch.rand(size, dtype=kind),
+    "randn": lambda kind, size: lambda: torch.randn(size, dtype=kind),
+    "lerp_": in_place("lerp_", 3),
+    "sigmoid_": in_place("sigmoid_", 1),
+    "lerp_out": into,
+    "adamw": step(1, torch.optim.AdamW),
+    "adamw_100": step(100, torch.optim.AdamW),
+    "sgd": step(1, torch.optim.SGD),
+    "sgd_100": step(100, torch.optim.SGD),
+    "sgd_momentum": step(1, torch.optim.SGD, momentum=0.9),
+    "sgd_momentum_100": step(100, torch.optim.SGD, momentum=0.9),
+    "clip_grad_norm_100": clipping,
     "mse_loss": rows(F.mse_loss, 2),
     "max_pool2d": pictures(lambda x: F.max_pool2d(x, 2)),
     "avg_pool2d": pictures(lambda x: F.avg_pool2d(x, 2)),
@@ -125,45 +164,6 @@ CASES: dict[str, Callable[[Any, int], Work]] = {
     "group_norm": pictures(lambda x: F.group_norm(x, 4)),
     "attention": attention,
 }
-
-
-def least(work: Work, wanted: str, seconds: float) -> tuple[float, bool]:
-    """The least seconds of a call in a block, after calls in which native code is made; and whether that is there."""
-    made: list[bool] = []
-    install = native_replay._Work.install
-
-    def noted(self: Any, compute: Any) -> None:
-        made.append(hasattr(compute, "kept"))
-        install(self, compute)
-
-    native_replay._Work.install = noted
-    try:
-        with settings.native_cpu(wanted):
-            for _ in range(4):
-                work()
-            start = time.perf_counter()
-            work()
-            number = max(int(1e-3 / (time.perf_counter() - start)), 1)
-            times: list[float] = []
-            while not times or sum(times) < seconds:
-                start = time.perf_counter()
-                for _ in range(number):
-                    work()
-                times.append(time.perf_counter() - start)
-            return min(times) / number, True in made
-    finally:
-        native_replay._Work.install = install
-
-
-def measure(make: Callable[[Any, int], Work], kind: Any, size: int, blocks: int) -> dict[str, Any]:
-    """Both sides in turns."""
-    work, sides, made = make(kind, size), dict[str, float](), False
-    for turn in range(blocks):
-        for name in ("force", "0")[:: -1 if turn % 2 else 1]:
-            seconds, there = least(work, name, 0.01)
-            sides[name], made = min(sides.get(name, 1e9), seconds), made or there
-    row = {"native_us": round(sides["force"] * 1e6, 2), "numpy_us": round(sides["0"] * 1e6, 2)}
-    return {**row, "ratio": round(sides["force"] / sides["0"], 2)} if made else {"refused": True}
 
 
 def main() -> int:
@@ -184,7 +184,7 @@ def main() -> int:
             line = found[f"{name} {kind}"] = {}
             for size in map(int, options.sizes.split(",")):
                 try:
-                    line[size] = measure(make, getattr(torch, kind), size, options.blocks)
+                    line[size] = measure(make(getattr(torch, kind), size), options.blocks)
                 except torch.errors.TritensorError as error:  # no such dtype
                     line[size] = {"error": str(error).splitlines()[0]}
             shown = [str(each.get("ratio", "-")) for each in line.values()]

@@ -1,5 +1,5 @@
-"""The command line: `python -m tritensor doctor`, `inspect FILE`, `profile SCRIPT`, `run SCRIPT` and
-`scan PATH`."""
+"""The command line: `python -m tritensor doctor`, `inspect FILE`, `profile SCRIPT`, `run SCRIPT`,
+`scan PATH` and `tune`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ USAGE = """usage: python -m tritensor COMMAND
                   --trace FILE.json, --roofline FILE.png
   run SCRIPT ...  a program that imports torch, run by tritensor; options: --simulate-cuda N, --checked, --profile
   scan PATH       which names of torch a program uses, and which of them are missing
+  tune            measures which calls on the CPU native code makes quicker here; option: --only NAMES
 
   --version       the version and the place of tritensor
   --help          this text; after a command its options, after a SCRIPT those of the script"""
@@ -31,6 +32,7 @@ COMMANDS = {
     "profile": ".scripts.profile",
     "run": ".scripts.run",
     "scan": ".scripts.scan",
+    "tune": ".scripts.tune",
 }
 
 

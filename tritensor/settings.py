@@ -16,7 +16,15 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 __all__ = ["Setting", "block", "cache_dir", "check", "debug", "grid_order", "native_target", "native_threads"]
-__all__ += ["native_cpu", "sanitize", "simulate_compiled", "simulate_cuda", "simulate_engine", "simulate_late"]
+__all__ += [
+    "native_cpu",
+    "native_off",
+    "sanitize",
+    "simulate_compiled",
+    "simulate_cuda",
+    "simulate_engine",
+    "simulate_late",
+]
 __all__ += ["simulate_races"]
 
 T = TypeVar("T")
@@ -118,5 +126,8 @@ native_cpu = Setting(
     _one_of("", "0", "1", "force"),
     "",
     "0: no native code for tensors of the CPU; force: for every call, made at once",
+)
+native_off = Setting(
+    "TRITENSOR_NATIVE_OFF", str, "", "names, separated by commas, of operators of CPU tensors without native code"
 )
 cache_dir = Setting("TRITENSOR_CACHE_DIR", str, "", "where compiled kernels are kept; empty for Triton's own place")

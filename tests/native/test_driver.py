@@ -368,7 +368,7 @@ def test_targets_have_files_of_their_own(simulation, tmp_path) -> None:
 def test_another_processor_has_files_of_its_own(simulation, tmp_path, monkeypatch) -> None:
     again()
     count = len(files(tmp_path))
-    monkeypatch.setattr(native, "_processor", lambda: ["another"])
+    monkeypatch.setattr(native, "processor", lambda: ["another"])
     again()
     assert len(files(tmp_path)) == 2 * count
 

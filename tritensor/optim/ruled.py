@@ -271,7 +271,7 @@ class Ruled(Declared):
         """
         arrays, count = list(map(_DATA, params)), len(params)
         kinds = list(map(type, arrays))
-        on_host = kinds.count(np.ndarray) == count and allowed()
+        on_host = kinds.count(np.ndarray) == count and allowed(rule.name)
         if not count or not (on_host or kinds.count(DeviceArray) == count) or len({*map(id, params)}) != count:
             return False
         of_each_form = {} if on_host else dict(zip(map(_FORM, arrays), params, strict=True))

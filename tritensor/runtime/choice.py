@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,6 +31,8 @@ class Native(NamedTuple):
     float32: tuple[int, int] = ALWAYS
     bfloat16: tuple[int, int] = ALWAYS
     float16: tuple[int, int] = ALWAYS
+    #: of a first call's arrays and metadata, where that depends on more than their size
+    suits: Callable[[Sequence[Any], Mapping[str, Any]], bool] | None = None
 
 
 @cache
@@ -41,23 +45,36 @@ def available() -> bool:
     return False
 
 
-def allowed() -> bool:
-    """Whether native code may compute on the CPU now."""
-    return settings.native_cpu.value != "0" and not settings.check.value and available()
+def allowed(name: str = "") -> bool:
+    """Whether native code of that name, mostly an operator's, may compute on the CPU now."""
+    return (
+        settings.native_cpu.value != "0"
+        and not settings.check.value
+        and (not settings.native_off.value or name not in settings.native_off.value.split(","))
+        and available()
+    )
 
 
-def wins(operator: Operator, kind: np.dtype[Any], size: int) -> bool:
+def wins(
+    operator: Operator,
+    kind: np.dtype[Any],
+    size: int,
+    arrays: Sequence[Any] = (),
+    metadata: Mapping[str, Any] = MappingProxyType({}),
+) -> bool:
     """Whether a call, whose largest array has so many elements, is to be computed by native code.
 
     Args:
         kind: the dtype of halves among the inputs, or else the one to compute in.
     """
     native = operator.native
-    if not allowed():
+    if not allowed(operator.name):
         return False
     if settings.native_cpu.value == "force":
         return True
     if native is None or (kind is not _SINGLE and kind not in HALVES):
         return False
-    low, high = native[0 if kind is _SINGLE else 1 if kind is _BFLOAT16 else 2]
-    return bool(low <= size <= high)
+    from . import tuned
+
+    low, high = tuned.ranges().get(operator.name, native)[0 if kind is _SINGLE else 1 if kind is _BFLOAT16 else 2]
+    return bool(low <= size <= high and (native.suits is None or native.suits(arrays, metadata)))

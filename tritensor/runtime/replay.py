@@ -243,7 +243,7 @@ def natively(
     if not sizes or not all(size for size, _ in sizes):
         return compute
     half = next((dtype for _, dtype in sizes if dtype in HALVES), kind)
-    if not wins(operator, half, max(size for size, _ in sizes)):
+    if not wins(operator, half, max(size for size, _ in sizes), arrays, metadata):
         return compute
     from .native_replay import Chooser
 

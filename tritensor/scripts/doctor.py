@@ -12,6 +12,8 @@ from .. import cuda, settings
 from ..drivers import active
 from ..drivers import doctor as missing
 from ..drivers.selection import engine_of, lacks_native
+from ..runtime import tuned
+from ..runtime.choice import available
 
 _PACKAGES = ("numpy", "ml_dtypes", "safetensors", "tqdm", "triton", "llvmlite", "cuda-core", "cuda-bindings")
 
@@ -65,6 +67,10 @@ def report() -> str:
     else:
         lack = lacks_native()
         lines += ["", f"Kernels on simulated devices are run by: {engine_of()}" + (f" ({lack})" if lack else "")]
+    if available():
+        found = tuned.ranges()
+        where = f"measured here, {len(found)} operators, {tuned.path()}" if found else "those of the declarations"
+        lines += [f"Sizes of CPU tensors that native code computes: {where} (python -m tritensor tune)"]
     lines += ["", "Settings (environment variable, value now, meaning):"]
     chosen = [value for value in vars(settings).values() if isinstance(value, settings.Setting)]
     lines += [f"  {setting.variable:<24} {setting.value!r:<10} {setting.meaning}" for setting in chosen]

@@ -121,13 +121,13 @@ def engine(wanted: str) -> Engine:
     version = ""
     with suppress(importlib.metadata.PackageNotFoundError):
         version = importlib.metadata.version("llvmlite")
-    digest = hashlib.sha256(repr((_processor(), version)).encode())
+    digest = hashlib.sha256(repr((processor(), version)).encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return Engine(f"{wanted or 'host'} {digest.hexdigest()}")
 
 
-def _processor() -> list[str]:
+def processor() -> list[str]:
     """What tells a processor from others: its model and its features."""
     with suppress(OSError), open("/proc/cpuinfo") as file:
         lines = file.read(1 << 14)  # of the first ones: the others say the same

@@ -100,8 +100,10 @@ def _large(operator: Elementwise) -> int:
 def _bind_quick(operator: Elementwise, bind: Callable[[Callable[..., Any]], None]) -> None:
     """Where native code may win, let the quick path call a function that looks for it by the call's shapes, in place of
     the reference; not while native code is switched off, because the look costs a small call 5 to 10 %."""
-    reference, count = operator.reference, len(operator.inputs)
-    if operator.native is None or operator.native.float32 is NEVER or operator.metadata or not available():
+    reference, count, native = operator.reference, len(operator.inputs), operator.native
+    if native is None or native.float32 is NEVER or native.float32[0] >= LARGE_DIRECT:
+        return
+    if operator.metadata or not available():
         return
     known = Quick()
 
@@ -121,7 +123,7 @@ def _bind_quick(operator: Elementwise, bind: Callable[[Callable[..., Any]], None
     quick: Any = of_one if count == 1 else of_two
 
     def choose() -> None:
-        bind(quick if allowed() else reference)
+        bind(quick if allowed(operator.name) else reference)
 
     settings.watchers.append(choose)
     choose()

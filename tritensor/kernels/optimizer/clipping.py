@@ -156,7 +156,7 @@ def gather(tensors: Sequence[Tensor]) -> Sequence[Gathered | Listed] | None:
     native code does not take, and where some are on the CPU and some are not."""
     groups: dict[Any, list[Tensor]] = {}
     seen = set()
-    if len(tensors) > 1 and {type(tensor._data) for tensor in tensors} == {np.ndarray} and allowed():
+    if len(tensors) > 1 and {type(tensor._data) for tensor in tensors} == {np.ndarray} and allowed("clip_grad_norm_"):
         from .natively import listed
 
         return listed(tensors)

@@ -62,7 +62,7 @@ def philox(first: int, count: int, seed: int, offset: int) -> tuple[ndarray, nda
     two rounds three of the words are numbers, because only the lower half of a counter changes in a block. The results
     are the thread's scratch memory.
     """
-    if count > 1 and allowed():
+    if count > 1 and allowed("random_words"):
         from .natively import draw_words
 
         even, odd, _ = _scratch.blocks()
@@ -163,7 +163,7 @@ def words(count: int, seed: int, offset: int) -> ndarray:
 
 def draw_uniform(count: int, seed: int, offset: int, bits: int, kind: np.dtype) -> ndarray:
     """Numbers in [0, 1) of so many bits."""
-    if count > 1 and allowed():
+    if count > 1 and allowed("uniform"):
         from . import natively
 
         found = natively.draw_uniform(count, seed, offset, kind)
@@ -243,7 +243,7 @@ def draw_dropout(
     x: ndarray, seed: int, offset: int, threshold: int, scale: float, kind: np.dtype, first: int = 0
 ) -> ndarray:
     """`x * scale`, or `x * 0` where an element's 16 random bits, from counter `first` on, are below `threshold`."""
-    if x.size > 1 and x.flags.c_contiguous and allowed():
+    if x.size > 1 and x.flags.c_contiguous and allowed("dropout"):
         from . import natively
 
         found = natively.draw_dropout(x, seed, offset, threshold, scale, kind, first)
