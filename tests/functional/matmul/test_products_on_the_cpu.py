@@ -96,3 +96,24 @@ def test_a_tile_gets_its_bias_and_its_activation() -> None:
         found = family.linear(x, weight, bias, activation="relu")
         exact = np.maximum(x.double().numpy() @ weight.double().numpy().T + bias.double().numpy(), 0)
         np.testing.assert_allclose(found.double().numpy(), exact, atol=tolerance)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("same", [True, False])
+def test_a_product_on_one_thread_is_cut_where_its_bits_depend_on_that(
+    same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiles = list[tuple[int, int]]()
+    in_tiles = host._in_tiles
+    monkeypatch.setattr(host, "_same", {})
+    monkeypatch.setattr(host, "_in_tiles", lambda *args: tiles.append(args[2:]) or in_tiles(*args))
+    if not same:
+        monkeypatch.setattr(host, "_compare", lambda form: False)
+    rng = np.random.default_rng(0)
+    x, y = draw(rng, (300, 700), "float32", False), draw(rng, (700, 400), "float32", True)
+    torch.set_num_threads(2)
+    expected = host.product(x, y).tobytes()
+    torch.set_num_threads(1)
+    assert [host.product(x, y).tobytes() for _ in range(3)] == [expected] * 3
+    assert tiles[0] == tiles[1] != (300, 400)
+    assert (tiles[-1] == (300, 400)) == (same and host._same[next(iter(host._same))])
