@@ -237,7 +237,7 @@ conj.gradient(lambda grad: conj(grad))
 conj.kernel(lambda x: x)
 
 
-@elementwise(ANY, methods=())
+@elementwise(ANY, methods=(), native=None)
 def copy(x: np.ndarray):
     """x, in new memory."""
     return copied(x) if isinstance(x, np.ndarray) else x

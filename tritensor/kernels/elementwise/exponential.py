@@ -52,7 +52,10 @@ log1p.gradient(lambda grad, x: grad / (x + 1))
 log1p.kernel(lambda x: libdevice.log1p(x))
 
 logaddexp = elementwise(
-    REAL_FLOAT, np.logaddexp, "The logarithm of the sum of exponentials: log(exp(x) + exp(y)), without overflow."
+    REAL_FLOAT,
+    np.logaddexp,
+    "The logarithm of the sum of exponentials: log(exp(x) + exp(y)), without overflow.",
+    native=FUNCTIONS,
 )
 logaddexp.gradients(x=lambda grad, x, y: grad / (1 + (y - x).exp()), y=lambda grad, x, y: grad / (1 + (x - y).exp()))
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from types import EllipsisType
 from typing import Any, overload
 
 import numpy as np
@@ -38,20 +39,29 @@ from ...operators.lifting.batching import Batch
 from ...operators.operator import Rule
 from ...operators.outputs import ELEMENTWISE
 from ...runtime.call import Call
-from ...runtime.choice import NEVER, Native
+from ...runtime.choice import ALWAYS, HALVES, NEVER, Native
 from ...runtime.reference import metadata_of, numbers_of
 from ...tensors import Tensor
 from ...types import devices, dtypes, layout
 from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
-from .reference import evaluate, is_large
+from .reference import LARGE_DIRECT, evaluate, is_large
 
 # dtypes in which NumPy gives the same results as PyTorch; half precision is computed in float32
 _DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.float16, dtypes.bfloat16))
 
 
-#: `Operator.native` of ufuncs, which NumPy computes as fast but for halves; of those that native code takes from the C
-#: library element by element; and of functions of several passes.
+def _in_rows(arrays: Sequence[Any], metadata: object) -> bool:
+    """True of halves, and of arrays that broadcast or have gaps: NumPy's loop over each row takes twice the time."""
+    first = arrays[0]
+    return first.dtype in HALVES or any(
+        array.shape != first.shape or not array.flags.c_contiguous for array in arrays if array.__class__ is np.ndarray
+    )
+
+
+#: `Operator.native` of what NumPy computes as fast but for halves; of functions that native code takes from the C
+#: library element by element; of functions of several passes; and of ufuncs, for many rows.
 HALVES_ONLY, LIBRARY, FUNCTIONS = Native(NEVER), Native(NEVER, (1, 10_000)), Native()
+ROWS = Native((LARGE_DIRECT, ALWAYS[1]), suits=_in_rows)
 
 
 class Elementwise(Operator):
@@ -241,7 +251,7 @@ def elementwise(  # type: ignore[misc] # the options, which the two kinds of cal
     in_place_functions: Sequence[str] | None = None,
     out: str | None = None,
     autocast: Policy | None = None,
-    native: Native | None = HALVES_ONLY,
+    native: Native | EllipsisType | None = ...,
 ) -> Any:
     """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
 
@@ -260,7 +270,7 @@ def elementwise(  # type: ignore[misc] # the options, which the two kinds of cal
         out: the dtypes of `out`, see `outputs.Into`; unless given "any" for a boolean result, "same" for one input that
             keeps its dtype, and "cast" for all others.
         autocast: what autocast casts the inputs to, by the type of device; None for nothing.
-        native: see `Operator.native`.
+        native: see `Operator.native`; by default halves for a ufunc, and any for a function of several passes.
     """
     if reference is None:
         options = {key: value for key, value in locals().items() if key not in ("rule", "reference")}
@@ -271,6 +281,8 @@ def elementwise(  # type: ignore[misc] # the options, which the two kinds of cal
         named = [method for method in methods or () if not method.startswith("__")] or named
     operator = Elementwise(name or named[0], reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
     operator.__doc__ = doc or operator.__doc__
+    if native is ...:
+        native = ROWS if isinstance(reference, np.ufunc) else FUNCTIONS
     operator.native = native
     if autocast is not None:
         operator.autocasts(**autocast)

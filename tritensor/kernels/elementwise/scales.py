@@ -11,7 +11,7 @@ from ...operators.rules import FLOAT, REAL_FLOAT, Magnitude
 from ...tensors import Tensor
 from ..exact import quotient
 from .arithmetic import where, zeros
-from .family import elementwise
+from .family import FUNCTIONS, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -36,7 +36,7 @@ xlogy.overload = _overload
 xlogy.gradients(x=lambda grad, x, y: where((x == 0) & (y <= 0), 0, xlogy(grad, y)), y=lambda grad, x, y: grad * (x / y))
 xlogy.kernel(lambda x, y: tl.where(y != y, y, tl.where(x == 0, 0.0, x * libdevice.log(y))))
 
-logaddexp2 = elementwise(REAL_FLOAT, np.logaddexp2, "log2(2**x + 2**y), without overflow.")
+logaddexp2 = elementwise(REAL_FLOAT, np.logaddexp2, "log2(2**x + 2**y), without overflow.", native=FUNCTIONS)
 logaddexp2.gradients(x=lambda grad, x, y: grad / (1 + (y - x).exp2()), y=lambda grad, x, y: grad / (1 + (x - y).exp2()))
 
 

@@ -14,7 +14,7 @@ from ...operators.rules import FLOATING, REAL_FLOAT, Rule
 from ...tensors import Tensor
 from ...types import dtypes
 from .arithmetic import zeros
-from .family import elementwise
+from .family import FUNCTIONS, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -31,7 +31,9 @@ class RealSign(Rule):
         return super().__call__(operator, operands)
 
 
-copysign = elementwise(REAL_FLOAT, np.copysign, "The magnitude of x with the sign of y, which a zero has too.")
+copysign = elementwise(
+    REAL_FLOAT, np.copysign, "The magnitude of x with the sign of y, which a zero has too.", native=FUNCTIONS
+)
 copysign.overload = lambda saved: 1 - of_tensors("y")(saved)
 copysign.gradients(x=lambda grad, x, y: grad * (x.sign() * copysign(x.new_ones(()), y)), y=zeros)
 
@@ -72,7 +74,10 @@ class Exact(Rule):
 
 
 nextafter = elementwise(
-    Exact("real floating", dtypes.FLOATING, dtypes.FLOATING), np.nextafter, "The next number after x towards y."
+    Exact("real floating", dtypes.FLOATING, dtypes.FLOATING),
+    np.nextafter,
+    "The next number after x towards y.",
+    native=FUNCTIONS,
 )
 nextafter.gradients(x=lambda grad: grad, y=zeros)
 

@@ -10,7 +10,7 @@ from ...operators.rules import FLOAT, FLOATING, REAL_FLOAT
 from ...runtime.source import device_function
 from .arithmetic import where
 from .exponential import complex_sqrt
-from .family import LIBRARY, elementwise
+from .family import FUNCTIONS, LIBRARY, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -83,7 +83,9 @@ atan2.gradients(
 )
 atan2.kernel(lambda x, y: libdevice.atan2(x, y))
 
-hypot = elementwise(REAL_FLOAT, np.hypot, "The hypotenuse of a right triangle: sqrt(x * x + y * y), without overflow.")
+hypot = elementwise(
+    REAL_FLOAT, np.hypot, "The hypotenuse of a right triangle: sqrt(x * x + y * y), without overflow.", native=FUNCTIONS
+)
 hypot.gradients(x=lambda grad, out, x: grad * x / out, y=lambda grad, out, y: grad * y / out)
 hypot.kernel(lambda x, y: libdevice.hypot(x, y))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...autograd.mode import recording
 from ...autograd.names import over_some
 from ...operators.outputs import COMPUTED, SAME, Into
 from ...operators.rules import REAL_FLOAT, SUMS, FloatingOnly, Rule, Truth
+from ...runtime.choice import Native
 from ...runtime.source import device_function
 from ...tensors import Tensor
 from ...types import dtypes
@@ -123,6 +125,7 @@ def mean(x, *, dim=None, keepdim=False, dtype=None):
 
 
 sum.overload = mean.overload = over_some
+sum.native = mean.native = Native((1, 10_000))
 sum.linear = mean.linear = "first"
 sum.complex_kernel(by_parts)
 mean.complex_kernel(by_parts)
@@ -152,6 +155,14 @@ def prod(x, *, dim=None, keepdim=False, dtype=None):
     return product(x, dim, keepdim)
 
 
+def _over_last(arrays: Sequence[Any], metadata: Mapping[str, Any]) -> bool:
+    """True of rows, of which NumPy multiplies the elements one by one; columns it multiplies with each other."""
+    dim = metadata.get("dim")
+    dims = dim if isinstance(dim, (tuple, list)) else (dim,)
+    return dim is None or arrays[0].ndim - 1 in [each % max(arrays[0].ndim, 1) for each in dims]
+
+
+prod.native = Native(suits=_over_last)
 prod.in_parts()
 prod.kernel(folded(multiply), multiply, one)
 prod.complex_kernel(by_pairs)
