@@ -32,6 +32,11 @@ def block_size(array: DeviceArray, compiled: int, *, interpreted: int | None = N
     return array.buffer.driver.pick(compiled, interpreted)
 
 
+def is_processor(array: DeviceArray) -> bool:
+    """True if native code is made for calls on the CPU: a program is a loop there, that its cache alone limits."""
+    return bool(getattr(array.buffer.driver, "least_tile", 0) == 1)
+
+
 def forced_block() -> int:
     """The block size set by `settings.block`; 0 where kernels choose their own."""
     return settings.block.value

@@ -13,7 +13,7 @@ x are zeros. So the gradients of a call, of every order, are calls of the same t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -26,6 +26,7 @@ from ...operators import Dtypes, Operator, Shapes, registry
 from ...operators.lifting.batching import Batch
 from ...operators.rules import Rule
 from ...runtime.call import Call
+from ...runtime.choice import Native
 from ...tensors import Tensor
 from ...types import dtypes, formats
 from ...types.layout import contiguous_strides
@@ -34,6 +35,7 @@ from ..pairs import is_complex, launch_product
 from ..reduction.sums import sum
 from .convolution_reference import correlate, correlate_weights, is_spread, spread
 from .geometry import backward_lines, forward_line, forward_size, grouped, last
+from .pooling_reference import has_channels_last
 
 Shape = tuple[int, ...]
 
@@ -61,6 +63,11 @@ class Numbers(Rule):
         return super().__call__(operator, (first, weight))
 
 
+def _is_depthwise(arrays: Sequence[Any], metadata: Mapping[str, Any]) -> bool:
+    """True for groups of one channel, side by side in memory: all others are products, which BLAS computes."""
+    return 1 < metadata["groups"] == arrays[0].shape[1] and has_channels_last(arrays)
+
+
 class Convolution(Operator):
     """One of the three sums.
 
@@ -73,6 +80,7 @@ class Convolution(Operator):
     family = "convolution"
     about = "A product of matrices whose columns are read where they lie; each gradient is another of the sums."
     repeatable = on_pairs = True
+    native = Native(suits=_is_depthwise)
 
     def __init__(
         self, name: str, reference: Callable[..., Any], shape: Callable[[Shape, Shape, int, Shape], Shape | None]

@@ -234,7 +234,6 @@ def depthwise_kernel(
     count,
     places,
     sizes,
-    taps,
     start,
     step,
     reach,
@@ -244,6 +243,8 @@ def depthwise_kernel(
     EPILOGUE: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
     TOTAL: tl.constexpr,
+    TAPS: tl.constexpr,
+    UNROLL: tl.constexpr,
     LAST: tl.constexpr,
     WIDE: tl.constexpr,
     BLOCK_P: tl.constexpr,
@@ -251,7 +252,7 @@ def depthwise_kernel(
 ):
     """The correlation of groups of one channel: a block of results by a block of all groups' rows.
 
-    Arguments are those of `correlation_kernel`; count: rows of all groups.
+    Arguments are those of `correlation_kernel`; count: rows of all groups.  TAPS: of each dimension.
     """
     row_tiles = tl.cdiv(count, BLOCK_R)
     program = tl.program_id(0)
@@ -271,8 +272,8 @@ def depthwise_kernel(
         total = tl.zeros((BLOCK_P, BLOCK_R), dtype=TOTAL)
     else:
         total = tl.zeros((BLOCK_R, BLOCK_P), dtype=TOTAL)
-    for tap in range(taps[0] * taps[1] * taps[2]):
-        t_d, t_h, t_w = _tap(tap, taps)
+    for tap in tl.range(0, TAPS[0] * TAPS[1] * TAPS[2], loop_unroll_factor=UNROLL):
+        t_d, t_h, t_w = _tap(tap, TAPS)
         s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
         shift = s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
         inside = _down(_is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes), LAST)

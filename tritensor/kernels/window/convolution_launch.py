@@ -13,7 +13,7 @@ from ...operators import copy_into
 from ...runtime.launch import launch
 from ...types import dtypes, layout
 from ...types.layout import NotViewable
-from ..blocks import block_size, forced_block, power_of_two
+from ..blocks import block_size, forced_block, is_processor, power_of_two
 from ..matmul.blocks import Blocks, Problem, choose_among, choose_interpreted
 from ..matmul.launch import arithmetic, finish, launch_product
 from ..matmul.precision import product_for
@@ -33,8 +33,10 @@ TILES = {
 }
 # Results for each row up to which one channel's products are summed without a matrix instruction.
 _FEW = 4
-# Elements in a depthwise program, and the most channels of them.
-_ELEMENTS, _CHANNELS = 1024, 64
+# Elements in a depthwise program, on a processor as well, and the most channels of them.
+_ELEMENTS, _ELEMENTS_OF_PROCESSOR, _CHANNELS = 1024, 1 << 14, 64
+# Taps up to which a processor's depthwise kernel has no loop over them, and sums in registers.
+UNROLLED = 9
 # The least step of a matrix instruction along the depth.
 _LEAST_DEPTH = 16
 # Results from which it is worth a copy of the weights to have their channels side by side.
@@ -122,7 +124,8 @@ def _tiles(x: DeviceArray, rows: int, cols: int, depth: int, batches: int) -> tu
 
 def _share(x: DeviceArray, count: int, results: int, last: bool) -> tuple[int, int]:
     """The numbers of results and of channels in a depthwise program."""
-    elements = block_size(x, _ELEMENTS, interpreted=1 << 16)
+    wanted = _ELEMENTS_OF_PROCESSOR if last and is_processor(x) else _ELEMENTS
+    elements = block_size(x, wanted, interpreted=1 << 16)
     across = min(power_of_two(count), _CHANNELS if last else x.buffer.driver.pick(1, _CHANNELS), max(elements // 4, 1))
     return min(max(elements // across, 1), power_of_two(results)), across
 
@@ -179,11 +182,14 @@ def _launch_correlation(
     title = f"_{body.__name__}" if body else ""
     if depthwise:
         count = space.groups * space.rows
-        places, across = _share(x, count, space.results, space.last)
-        grid = -(-space.results // places) * -(-count // across)
-        arguments = (space.results, space.rows, count, *space.geometry, space.y_strides, space.x_strides, w_strides)
+        length, across = _share(x, count, space.results, space.last)
+        grid = -(-space.results // length) * -(-count // across)
+        places, sizes, taps, *others = space.geometry
+        strides = (space.y_strides, space.x_strides, w_strides)
+        arguments = (space.results, space.rows, count, places, sizes, *others, *strides)
         total = arithmetic(dtypes.of(x.dtype), "ieee")[1]
-        constants |= {"TOTAL": total, "BLOCK_P": places, "BLOCK_R": across}
+        unroll = prod(taps) if prod(taps) <= UNROLLED and is_processor(x) else 1
+        constants |= {"TOTAL": total, "TAPS": taps, "UNROLL": unroll, "BLOCK_P": length, "BLOCK_R": across}
         launch(
             depthwise_kernel,
             (grid,),

@@ -8,9 +8,11 @@ sums with weights (`resampling.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
+
+import numpy as np
 
 from ...memory.array import DeviceArray
 from ...operators import Operator, Shapes
@@ -22,7 +24,7 @@ from ...tensors import Tensor
 from ...types import dtypes, formats
 from ..indexing.family import gather
 from .pooling_kernel import launch_pool, launch_spread
-from .pooling_reference import is_channels_last, largest, spread_largest, windows_of
+from .pooling_reference import has_channels_last, is_channels_last, largest, spread_largest, windows_of
 
 REAL_NUMBERS = Rule("real numbers", dtypes.INTEGER, dtypes.FLOATING)
 
@@ -32,6 +34,11 @@ def _in_windows(batch: Batch) -> tuple[Any, ...]:
     return in_front_or_merged(batch, len(batch.metadata.get("size") or batch.metadata.get("extents") or ()) + 2)
 
 
+def _is_quick(arrays: Sequence[Any], metadata: object) -> bool:
+    """Whether native code wins: where neighbours are in other windows it gathers, which few elements or halves bear."""
+    return arrays[0].size <= 100_000 or arrays[0].dtype == np.float16 or has_channels_last(arrays)
+
+
 class Pool(Operator):
     """An operator whose results have a number for each window."""
 
@@ -39,7 +46,7 @@ class Pool(Operator):
     about = "A program takes a block of windows; their gradients are gathered by the elements, not added to them."
     batched = staticmethod(_in_windows)
     repeatable = True
-    native = Native((1, 100_000), (1, 100_000))
+    native = Native(suits=_is_quick)
 
     def allocate(self, call: Call) -> Shapes:
         """A number for each window; channels innermost where the input has them so, as in PyTorch."""
@@ -64,6 +71,7 @@ class Spread(Operator):
     family = "pooling"
     batched = staticmethod(_in_windows)
     repeatable = True
+    native = Native(suits=has_channels_last)
     main = 0
 
     def allocate(self, call: Call) -> Shapes:

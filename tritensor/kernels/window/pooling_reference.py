@@ -114,6 +114,12 @@ def is_channels_last(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return len(shape) > 3 and formats.suggested(shape, strides) is not formats.contiguous_format
 
 
+def has_channels_last(arrays: Sequence[Any], metadata: object = None) -> bool:
+    """`is_channels_last` of the first array of a call on the CPU, where rows of native code are then long."""
+    x = arrays[0]
+    return is_channels_last(x.shape, tuple([step // x.itemsize for step in x.strides]))
+
+
 class _Planes:
     """An input as (planes, *dimensions), or where channels are innermost (batch, *dimensions, channels), in blocks."""
 
