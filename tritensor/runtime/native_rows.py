@@ -30,9 +30,10 @@ ndarray = np.ndarray
 
 #: elements of a row that a program computes: of what lies behind a row's end, lanes are switched off one by one
 BLOCK = 512
-# Programs of a piece, which one thread runs, and the most pieces; so few are not shared, because 64 K elements take
-# 5 to 30 us, and sharing as long.
-_PROGRAMS, _PIECES, _FEW = 128, 32, 4
+# Programs of a piece, which one thread runs, and the most pieces for each thread: with 32 for two, which take the
+# interpreter's lock from each other between pieces, SGD of 4 M took 1.2 times as long. So few pieces are not shared,
+# because 64 K elements take 5 to 30 us, and sharing as long.
+_PROGRAMS, _PIECES, _FEW = 128, 4, 4
 #: what stands for a row's number of elements, and for how many programs the rows before it have
 _SIZE, _FIRST = 7, 11
 
@@ -120,7 +121,7 @@ class Rows:
         sizes = sizes or [each.size for each in columns[0]]
         programs = [-(-size // BLOCK) for size in sizes]
         self.programs = sum(programs)
-        step = max(_PROGRAMS, -(-self.programs // _PIECES))
+        step = max(_PROGRAMS, -(-self.programs // (_PIECES * threads.get_num_threads())))
         parts, left, first = [list[int]()], step, 0
         for row, (launch, number) in enumerate(zip(launches, programs, strict=True)):
             values = []
