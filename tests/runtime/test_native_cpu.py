@@ -127,6 +127,43 @@ def test_results_have_the_same_bits_for_every_number_of_threads(
     assert installed and len({*found}) == 1
 
 
+def pictures(channels: int = 70) -> list[np.ndarray]:
+    """Windows of pictures with channels innermost, and their gradients."""
+    x = drawn(2, channels, 23, 30).contiguous(memory_format=torch.channels_last).requires_grad_()
+    weight = drawn(channels, 1, 3, 3, seed=1).requires_grad_()
+    outs = [F.conv2d(x, weight, None, 2, 1, 1, channels), F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 3, 1, 1)]
+    outs.append(F.interpolate(x, scale_factor=2, mode="bilinear"))
+    for out in outs:
+        out.backward(drawn(*out.shape, seed=2).contiguous(memory_format=torch.channels_last))
+    return [each.detach().numpy() for each in (*outs, x.grad, weight.grad)]
+
+
+def test_windows_have_numpys_results_and_the_same_bits_for_every_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch, same_number_of_threads: None, installed: list[str]
+) -> None:
+    expected, found = pictures(), []
+    monkeypatch.setattr(native_replay, "_LONG", 0)
+    with settings.native_cpu("force"):
+        for number in (1, 2, 3, 7):
+            torch.set_num_threads(number)
+            found.append(repeated(pictures))
+    assert {"convolution", "convolution_transposed", "convolution_weight", "resample"} <= {*installed}
+    assert {"max_pool_with_indices", "max_pool_backward"} <= {*installed}
+    for each, *others in zip(expected, *found, strict=True):
+        np.testing.assert_allclose(others[0], each, rtol=1e-4, atol=1e-4)
+        assert len({one.tobytes() for one in others}) == 1
+
+
+def test_layouts_that_do_not_suit_stay_with_numpy(installed: list[str]) -> None:
+    x = drawn(2, 64, 32, 32)
+    with settings.native_cpu(""):
+        for _ in range(4):
+            F.max_pool2d(x, 2)
+        last = x.contiguous(memory_format=torch.channels_last)
+        waited(lambda: F.max_pool2d(last, 2), installed)
+    assert installed == ["max_pool"]
+
+
 def test_native_code_is_made_in_the_background(installed: list[str]) -> None:
     with settings.native_cpu(""):
         expected = WORKS["layer_norm"]()

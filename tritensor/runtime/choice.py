@@ -31,8 +31,8 @@ class Native(NamedTuple):
     float32: tuple[int, int] = ALWAYS
     bfloat16: tuple[int, int] = ALWAYS
     float16: tuple[int, int] = ALWAYS
-    #: of a first call's arrays and metadata, where that depends on more than their size
-    suits: Callable[[Sequence[Any], Mapping[str, Any]], bool] | None = None
+    #: of arrays and metadata, where it depends on more than the size: None where other layouts do not suit either
+    suits: Callable[[Sequence[Any], Mapping[str, Any]], bool | None] | None = None
 
 
 @cache
@@ -77,4 +77,4 @@ def wins(
     from . import tuned
 
     low, high = tuned.ranges().get(operator.name, native)[0 if kind is _SINGLE else 1 if kind is _BFLOAT16 else 2]
-    return bool(low <= size <= high and (native.suits is None or native.suits(arrays, metadata)))
+    return bool(low <= size <= high and (native.suits is None or native.suits(arrays, metadata) is not None))

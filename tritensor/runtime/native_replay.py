@@ -84,8 +84,10 @@ class Chooser:
             found = self.compute
             if worth(self.uses, _size(values)) and len(self.made) < _MOST:
                 self.made[layout] = found
-                offer(_Work(self, layout, values))
-                found = self.made[layout]
+                suits = None if settings.native_cpu.value == "force" else getattr(self.operator.native, "suits", None)
+                if suits is None or suits(values[: self.count], self.metadata):
+                    offer(_Work(self, layout, values))
+                    found = self.made[layout]
         return found(*values)
 
 

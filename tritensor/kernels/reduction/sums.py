@@ -155,11 +155,11 @@ def prod(x, *, dim=None, keepdim=False, dtype=None):
     return product(x, dim, keepdim)
 
 
-def _over_last(arrays: Sequence[Any], metadata: Mapping[str, Any]) -> bool:
+def _over_last(arrays: Sequence[Any], metadata: Mapping[str, Any]) -> bool | None:
     """True of rows, of which NumPy multiplies the elements one by one; columns it multiplies with each other."""
     dim = metadata.get("dim")
     dims = dim if isinstance(dim, (tuple, list)) else (dim,)
-    return dim is None or arrays[0].ndim - 1 in [each % max(arrays[0].ndim, 1) for each in dims]
+    return dim is None or arrays[0].ndim - 1 in [each % max(arrays[0].ndim, 1) for each in dims] or None
 
 
 prod.native = Native(suits=_over_last)

@@ -63,9 +63,9 @@ class Numbers(Rule):
         return super().__call__(operator, (first, weight))
 
 
-def _is_depthwise(arrays: Sequence[Any], metadata: Mapping[str, Any]) -> bool:
+def _is_depthwise(arrays: Sequence[Any], metadata: Mapping[str, Any]) -> bool | None:
     """True for groups of one channel, side by side in memory: all others are products, which BLAS computes."""
-    return 1 < metadata["groups"] == arrays[0].shape[1] and has_channels_last(arrays)
+    return has_channels_last(arrays) if 1 < metadata["groups"] == arrays[0].shape[1] else None
 
 
 class Convolution(Operator):

@@ -53,7 +53,7 @@ class Resample(Operator):
     about = "All dimensions in one launch from tables of places and weights; gradients gather too."
     on_pairs = True
     repeatable = True
-    native = Native(suits=lambda arrays, metadata: arrays[1] is not None)
+    native = Native(suits=lambda arrays, metadata: True if arrays[1] is not None else None)
 
     def prepare(self, call: Call) -> None:
         """Check that the maps are for an input of this shape."""
