@@ -99,7 +99,7 @@ def common_shape(first: Array, *others: Array) -> tuple[int, ...]:
     return np.broadcast_shapes(first.shape, *(each.shape for each in others))
 
 
-def joined(parts: Sequence[Array], bits: Any) -> Array:
+def joined(parts: Sequence[Array], bits: type | np.dtype) -> Array:
     """Numbers side by side as one of a wider type; `np.stack` of `np.broadcast_arrays` takes three times as long."""
     found = np.empty((*common_shape(*parts), len(parts)), parts[0].dtype)
     for at, part in enumerate(parts):
