@@ -122,7 +122,7 @@ def _layout(tensor: Any) -> tuple[int, ...]:
 
 def elements(tensor: Any) -> np.ndarray:
     """The elements of our tensor, half precision as float32."""
-    array = tensor.detach().cpu().numpy()
+    array = dense(tensor.detach()).cpu().numpy()
     return array.astype(np.float32) if name(tensor.dtype) in ("bfloat16", "float16") else array
 
 
@@ -130,7 +130,12 @@ def elements_of_reference(tensor: Any) -> np.ndarray:
     """The elements of PyTorch's tensor, half precision as float32."""
     if tensor.dtype in (reference.bfloat16, reference.float16):
         tensor = tensor.detach().to(reference.float32)
-    return np.asarray(tensor.numpy(force=True))
+    return np.asarray(dense(tensor.detach()).numpy(force=True))
+
+
+def dense(tensor: Any) -> Any:
+    """A tensor of either library with all elements."""
+    return tensor.to_dense() if tensor.is_sparse else tensor
 
 
 def close(ours: np.ndarray, theirs: np.ndarray, dtype: str, at_least: float) -> bool:

@@ -10,10 +10,12 @@ from typing import Any, Protocol
 
 import torch as reference
 
+from tritensor.errors import TritensorError
+
 from ..functional.beside_torch import gradients, name_of
 from ..programs import known
 from ..programs.comparison import LAYOUT, difference
-from ..programs.kinds import ERROR, VALUE
+from ..programs.kinds import CRASH, ERROR, VALUE
 from ..programs.kinds import LAYOUT as STRIDES
 from ..programs.session import Difference, of_errors, place_of, words_of
 from .sides import Side, Untranslated, ours, tensors, theirs
@@ -70,7 +72,10 @@ def compared(case: Case, device: str = "cpu", times: int = 1) -> Difference | No
         differ = (ERROR, f"{words_of(our_error)}\n    torch: {words_of(their_error)}")
     if differ is not None:
         return Difference(differ[0], case.statement, "", differ[1], place_of(our_error) if our_error else "")
-    all_of_them = list(differences(found, expected))
+    try:
+        all_of_them = list(differences(found, expected))
+    except TritensorError as error:  # a result whose elements cannot be read
+        return Difference(CRASH, case.statement, "", words_of(error), place_of(error))
     all_of_them.sort(key=lambda each: (f"of {NODES}" in each[1], each[0] == STRIDES))
     return Difference(all_of_them[0][0], case.statement, "", all_of_them[0][1]) if all_of_them else None
 
