@@ -119,13 +119,13 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     return x
 
 
-def write_natively(x: Tensor, operator: Any, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
+def write_natively(x: Tensor, operator: Callable[..., Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
     """Let native code write an elementwise operator's result into a tensor of the CPU; False where nothing is done."""
     if x._data.__class__ is not np.ndarray or casts.on or getattr(operator, "family", "") != "elementwise":
         return False
     if recording.enabled and any(isinstance(each, Tensor) and each._needs for each in inputs):
         return False
-    if not replay.write_natively(x._data, operator, inputs, metadata):
+    if not replay.write_natively(x._data, operator, inputs, metadata):  # type: ignore[arg-type]
         return False
     x._count_change()
     return True

@@ -322,7 +322,9 @@ class Ruled(Declared):
         """Those of a parameter's counts that the schedule takes."""
         return tuple([value for value, taken in zip(counts, self._takes, strict=True) if taken])
 
-    def _step_of(self, rule: Update, lr: float, given: Any, options: Sequence[float]) -> tuple[Step, list[float]]:
+    def _step_of(
+        self, rule: Update, lr: float, given: tuple[float, ...] | bool, options: Sequence[float]
+    ) -> tuple[Step, list[float]]:
         """A step with the numbers of the schedule, and what is kept of them."""
         kept, numbers = self._scheduled(self._numbers_of, np.float64(float(lr)), given, options)
         return Step(rule, [float(each) for each in numbers[: len(rule.metadata)]]), kept

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -337,12 +337,19 @@ class _Launches:
 _factories: dict[str, Callable[..., Any]] = {}
 
 
+class Making(Protocol):
+    """What makes some native code."""
+
+    def make(self) -> None:
+        """Make it."""
+
+
 def worth(uses: int, nbytes: int) -> bool:
     """Whether native code is to be made for a call that is the so-manieth of its kind, of arrays of so many bytes."""
     return uses >= _SOME or (uses > 1 and nbytes >= _LARGE) or settings.native_cpu.value == "force"
 
 
-def offer(work: Any) -> None:
+def offer(work: Making) -> None:
     """Let native code be made by `work.make()`: by a thread of its own, or at once where it is forced."""
     if settings.native_cpu.value == "force":
         with _making:
@@ -355,10 +362,10 @@ class _Worker:
     """The thread that makes native code, one call's after the other."""
 
     def __init__(self) -> None:
-        self.waiting: SimpleQueue[Any] | None = None
+        self.waiting: SimpleQueue[Making] | None = None
         self.closed = False
 
-    def offer(self, work: Any) -> None:
+    def offer(self, work: Making) -> None:
         """Make it as soon as what was offered before is made."""
         if self.waiting is None:
             import threading
@@ -372,7 +379,7 @@ class _Worker:
                     ).start()
         self.waiting.put(work)
 
-    def serve(self, waiting: SimpleQueue[Any]) -> None:
+    def serve(self, waiting: SimpleQueue[Making]) -> None:
         """Work, until the process ends."""
         while True:
             work = waiting.get()

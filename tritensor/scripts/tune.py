@@ -21,7 +21,7 @@ import numpy as np
 from .. import settings
 from ..drivers.selection import lacks_native
 from ..host.threads import get_num_threads, set_num_threads
-from ..operators import registry
+from ..operators import Operator, registry
 from ..runtime import tuned
 from ..runtime.choice import ALWAYS, NEVER, available
 from ..tensors import Tensor, wrap
@@ -48,11 +48,11 @@ def _noted() -> Iterator[list[bool]]:
     made: list[bool] = []
     install, run = native_replay._Work.install, native_rows.Rows.run
 
-    def noted(self: Any, compute: Any) -> None:
+    def noted(self: native_replay._Work, compute: Work) -> None:
         made.append(hasattr(compute, "kept"))
         install(self, compute)
 
-    def ran(self: Any, arrays: Any) -> None:
+    def ran(self: native_rows.Rows, arrays: tuple[np.ndarray, ...]) -> None:
         made.append(True)
         run(self, arrays)
 
@@ -91,7 +91,7 @@ def measure(work: Work, blocks: int) -> dict[str, Any]:
     return {**row, "ratio": round(sides["force"] / sides["0"], 2)} if True in made else {"refused": True}
 
 
-def _ratios(operator: Any, kind: dtypes.dtype, blocks: int) -> list[float] | None:
+def _ratios(operator: Operator, kind: dtypes.dtype, blocks: int) -> list[float] | None:
     """The ratio for each size; None where it cannot be called with matrices alone."""
     found = []
     for size in SIZES:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from ...runtime.launch import device_function, kernel
 from ..addressing import offset_of
 from ..matmul.kernel import sum_of_products
-from ..random.philox import in_order, philox_words, present
+from ..random.philox import present
+from ..random.words import in_order, philox_words
 
 if TYPE_CHECKING:
     import triton.language as tl

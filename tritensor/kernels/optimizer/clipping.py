@@ -14,7 +14,6 @@ import numpy as np
 
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
-from ...runtime.choice import allowed
 from ...runtime.launch import device_function, kernel, launch
 from ...tensors import Tensor, wrap
 from ...types import dtypes
@@ -22,8 +21,6 @@ from .multi_tensor import block_size
 
 if TYPE_CHECKING:
     import triton.language as tl
-
-    from .natively import Listed
 
 ORDERS = {1.0: "sum", 2.0: "squares", math.inf: "largest"}
 _BYTES = 16 << 10  # read by a program at a time: four vectors of 16 bytes for each of 256 threads
@@ -151,15 +148,10 @@ class Gathered:
             tensor._count_change()
 
 
-def gather(tensors: Sequence[Tensor]) -> Sequence[Gathered | Listed] | None:
-    """Tensors by device and dtype; None where some are empty, not contiguous, or passed twice, on the CPU those that
-    native code does not take, and where some are on the CPU and some are not."""
+def gather(tensors: Sequence[Tensor]) -> list[Gathered] | None:
+    """Tensors by device and dtype; None where some are on the CPU, empty, not contiguous, or passed twice."""
     groups: dict[Any, list[Tensor]] = {}
     seen = set()
-    if len(tensors) > 1 and {type(tensor._data) for tensor in tensors} == {np.ndarray} and allowed("clip_grad_norm_"):
-        from .natively import listed
-
-        return listed(tensors)
     for tensor in tensors:
         data = tensor._data
         if data.__class__ is not DeviceArray or not (data.size and data.is_contiguous()) or data.buffer.address in seen:

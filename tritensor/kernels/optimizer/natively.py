@@ -24,6 +24,8 @@ from .multi_tensor import count_changes, update_block
 if TYPE_CHECKING:
     import triton.language as tl
 
+    from .rules import Update
+
 ndarray = np.ndarray
 #: numbers that decide what is computed: they are constants of the code, as of the passes
 _PLAIN = frozenset((0.0, 1.0, -1.0))
@@ -33,10 +35,10 @@ _KINDS = frozenset((*_WIDE, dtypes.bfloat16.numpy, dtypes.float16.numpy))
 
 @kernel
 def update_kernel(
-    places,
-    numbers,
-    count,
-    first,
+    places: tl.tuple,
+    numbers: tl.tensor,
+    count: tl.tensor,
+    first: tl.tensor,
     BODY: tl.constexpr,
     KINDS: tl.constexpr,
     COMPUTE: tl.constexpr,
@@ -70,9 +72,9 @@ class Plans:
     """The plans of an optimizer, by a tag for each."""
 
     def __init__(self) -> None:
-        self.known: dict[Any, tuple[Any, Rows | None]] = {}
+        self.known: dict[object, tuple[Any, Rows | None]] = {}
 
-    def step(self, tag: Any, operator: Any, numbers: Sequence[float], columns: Sequence[Sequence[Any]]) -> bool:
+    def step(self, tag: object, operator: Update, numbers: Sequence[float], columns: Sequence[Sequence[Any]]) -> bool:
         """Change parameters and state; False if native code is not there, or not for such arrays.
 
         Args:
@@ -101,7 +103,7 @@ class Plans:
 
 
 def _launches(
-    operator: Any, numbers: tuple[float, ...], fixed: tuple[Any, ...], columns: Sequence[Sequence[Any]]
+    operator: Update, numbers: tuple[float, ...], fixed: tuple[Any, ...], columns: Sequence[Sequence[Any]]
 ) -> list[Any] | None:
     """The launch for each row; None where an array is none that native code takes, or code is not there yet."""
     found = []
@@ -121,7 +123,7 @@ def _launches(
 _templates: dict[Any, Template] = {}
 
 
-def _template(operator: Any, kinds: tuple[Any, ...], fixed: tuple[Any, ...], numbers: Sequence[float]) -> Template:
+def _template(operator: Update, kinds: tuple[Any, ...], fixed: tuple[Any, ...], numbers: Sequence[float]) -> Template:
     if not isinstance(operator.body, DeviceFunction):
         operator.body = device_function(operator.body, name=operator.name)
     named = dict(zip(operator.metadata, numbers, strict=True))
@@ -163,7 +165,15 @@ def _template(operator: Any, kinds: tuple[Any, ...], fixed: tuple[Any, ...], num
 
 
 @kernel
-def part_kernel(place, parts, count, first, KIND: tl.constexpr, ORDER: tl.constexpr, BLOCK: tl.constexpr):
+def part_kernel(
+    place: tl.tensor,
+    parts: tl.tensor,
+    count: tl.tensor,
+    first: tl.tensor,
+    KIND: tl.constexpr,
+    ORDER: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """parts[first + program]: the contribution of a block to a norm, which is that of `norm_kernel`."""
     start = tl.program_id(0).to(tl.int64) * BLOCK
     index = start + tl.arange(0, BLOCK)
@@ -181,7 +191,15 @@ def part_kernel(place, parts, count, first, KIND: tl.constexpr, ORDER: tl.conste
 
 
 @kernel
-def multiply_kernel(place, factor, count, first, KIND: tl.constexpr, COMPUTE: tl.constexpr, BLOCK: tl.constexpr):
+def multiply_kernel(
+    place: tl.tensor,
+    factor: tl.tensor,
+    count: tl.tensor,
+    first: tl.tensor,
+    KIND: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """Multiply every element by the number at `factor`; `first` is not used."""
     by = tl.load(factor)
     start = tl.program_id(0).to(tl.int64) * BLOCK

@@ -10,21 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...runtime.launch import kernel, launch
+from ...runtime.launch import Kernel, kernel, launch
 from ...runtime.native_entry import Launch
 from ...runtime.native_rows import BLOCK, Rows, Template
 from ...types import dtypes
-from . import reference
-from .philox import in_order, philox_words, uniform
+from .words import in_order, long_word, philox_words
 
 if TYPE_CHECKING:
     import triton.language as tl
 
 ndarray = np.ndarray
+Run = Callable[[Sequence[ndarray], Sequence[ndarray], int], None]
 
 
 @kernel
-def words_kernel(even, odd, state, count, first, STRIDE: tl.constexpr, BLOCK: tl.constexpr):
+def words_kernel(
+    even: tl.tensor,
+    odd: tl.tensor,
+    state: tl.tensor,
+    count: tl.tensor,
+    first: tl.tensor,
+    STRIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """What `reference.philox` computes.
 
     Args:
@@ -43,23 +51,45 @@ def words_kernel(even, odd, state, count, first, STRIDE: tl.constexpr, BLOCK: tl
 
 @kernel
 def uniform_kernel(
-    out, state, count, first, BODY: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
+    out: tl.tensor,
+    state: tl.tensor,
+    count: tl.tensor,
+    first: tl.tensor,
+    BITS: tl.constexpr,
+    SCALE: tl.constexpr,
+    KIND: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
-    """What `random_kernel` computes, with `state` as above."""
-    counters: tl.constexpr = BLOCK // (2 if WIDE else 4)
+    """What `random_kernel` computes for uniform numbers of so many bits; `state` as above, SCALE is 2 ** -BITS."""
     start = tl.program_id(0).to(tl.int64)
-    index = tl.load(state + 2) + start * counters + tl.arange(0, counters)
-    word0, word1, word2, word3 = philox_words(index, tl.load(state), tl.load(state + 1))
+    if BITS > 32:
+        index = tl.load(state + 2) + start * (BLOCK // 2) + tl.arange(0, BLOCK // 2)
+        word0, word1, word2, word3 = philox_words(index, tl.load(state), tl.load(state + 1))
+        pair = tl.interleave(long_word(word0, word1), long_word(word2, word3))
+        value = (pair >> (64 - BITS)).to(tl.float64) * SCALE
+    else:
+        index = tl.load(state + 2) + start * (BLOCK // 4) + tl.arange(0, BLOCK // 4)
+        word0, word1, word2, word3 = philox_words(index, tl.load(state), tl.load(state + 1))
+        value = (in_order(word0, word1, word2, word3) >> (32 - BITS)).to(tl.float32) * SCALE
     place = start * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + place, BODY(word0, word1, word2, word3, KIND, WIDE).to(KIND), mask=place < count)
+    tl.store(out + place, value.to(KIND), mask=place < count)
 
 
 @kernel
-def drop_kernel(out, x, state, scale, count, first, KIND: tl.constexpr, COMPUTE: tl.constexpr, BLOCK: tl.constexpr):
+def drop_kernel(
+    out: tl.tensor,
+    x: tl.tensor,
+    state: tl.tensor,
+    scale: tl.tensor,
+    count: tl.tensor,
+    first: tl.tensor,
+    KIND: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """What `dropout_kernel` computes; behind the `state` as above stands the threshold."""
-    counters: tl.constexpr = BLOCK // 8
     start = tl.program_id(0).to(tl.int64)
-    index = tl.load(state + 2) + start * counters + tl.arange(0, counters)
+    index = tl.load(state + 2) + start * (BLOCK // 8) + tl.arange(0, BLOCK // 8)
     word0, word1, word2, word3 = philox_words(index, tl.load(state), tl.load(state + 1))
     word = in_order(word0, word1, word2, word3)
     half = tl.interleave(word & 0xFFFF, word >> 16).to(tl.int32)
@@ -73,25 +103,25 @@ class _Drawing:
     """A kernel for arrays of any size, of which plans are kept by size.
 
     Args:
-        kernel, kinds, constants: the kernel, the dtypes of its arrays, and its constants.
+        body, kinds, constants: the kernel, the dtypes of its arrays, and its constants.
         check: called with a function that runs it; says whether its results are NumPy's.
     """
 
     def __init__(
         self,
-        kernel: Any,
+        body: Kernel,
         kinds: Sequence[np.dtype[Any]],
         constants: dict[str, Any],
-        check: Callable[[Callable[..., None]], bool],
+        check: Callable[[Run], bool],
     ) -> None:
-        self.plans: dict[Any, Rows] = {}
-        name = kernel.__name__
+        self.plans: dict[int, Rows] = {}
+        name = body.__name__
 
         def start(given: Sequence[Any], size: int, first: int) -> None:
-            launch(kernel, (1,), (*given, size, first), {**constants, "BLOCK": BLOCK}, given[0].device, name=name)
+            launch(body, (1,), (*given, size, first), {**constants, "BLOCK": BLOCK}, given[0].device, name=name)
 
         def checked(made: Launch) -> str | None:
-            right = check(lambda *given, **options: self.run(made, *given, **options))
+            right = check(lambda rows, shared, size: self.run(made, rows, shared, size))
             return None if right else "it has other bits"
 
         self.template = Template(name, kinds, start, checked)
@@ -111,7 +141,13 @@ _STATE = np.dtype(np.int64)
 _drawings: dict[Any, _Drawing] = {}
 
 
-def _run(key: Any, make: Callable[[], _Drawing], rows: Sequence[ndarray], shared: Sequence[ndarray], size: int) -> bool:
+def _run(
+    key: tuple[Any, ...],
+    make: Callable[[], _Drawing],
+    rows: Sequence[ndarray],
+    shared: Sequence[ndarray],
+    size: int,
+) -> bool:
     drawing = _drawings.get(key)
     if drawing is None:
         drawing = _drawings[key] = make()
@@ -126,59 +162,69 @@ def _state(*values: int) -> ndarray:
     return np.array(values, np.uint64).view(_STATE)
 
 
-_SEED, _OFFSET = 0x9E3779B97F4A7C15, (5 << 32) + 7
+# what is drawn to compare it with NumPy's
+_SEED, _OFFSET, _COUNT = 0x9E3779B97F4A7C15, (5 << 32) + 7, 700
 
 
-def draw_words(even: ndarray, odd: ndarray, first: int, count: int, seed: int, offset: int) -> bool:
+def draw_words(
+    even: ndarray, odd: ndarray, first: int, count: int, seed: int, offset: int, by_numpy: Callable[..., Any]
+) -> bool:
     """`reference.philox` into two arrays; False where NumPy has to compute it."""
 
     def make() -> _Drawing:
-        def check(run: Callable[..., None]) -> bool:
-            found, count = np.zeros((2, *even.shape), np.uint64), 600
-            run(found, (_state(_SEED, _OFFSET, 3),), count)
-            wanted = reference.by_numpy(3, count, _SEED, _OFFSET)
-            return all(np.array_equal(x[:, :count], y) for x, y in zip(found, wanted, strict=True))
+        def check(run: Run) -> bool:
+            found = np.zeros((2, *even.shape), np.uint64)
+            run([*found], (_state(_SEED, _OFFSET, 3),), _COUNT)
+            wanted = by_numpy(3, _COUNT, _SEED, _OFFSET)
+            return all(np.array_equal(x[:, :_COUNT], y) for x, y in zip(found, wanted, strict=True))
 
         return _Drawing(words_kernel, (even.dtype, odd.dtype, _STATE), {"STRIDE": even.shape[1]}, check)
 
-    return _run(even.shape[1], make, (even, odd), (_state(seed, offset, first),), count)
+    return _run(("words", even.shape), make, (even, odd), (_state(seed, offset, first),), count)
 
 
-def draw_uniform(count: int, seed: int, offset: int, kind: np.dtype[Any]) -> ndarray | None:
-    """`reference.draw_uniform`."""
-    own = dtypes.of(kind)
+def draw_uniform(
+    count: int, seed: int, offset: int, bits: int, kind: np.dtype[Any], by_numpy: Callable[..., ndarray]
+) -> ndarray | None:
+    """`reference.draw_uniform`, or None."""
 
     def make() -> _Drawing:
-        constants = {"BODY": uniform.device_body(), "KIND": own, "WIDE": own is dtypes.float64}
+        constants = {"BITS": bits, "SCALE": 2.0**-bits, "KIND": dtypes.of(kind)}
 
-        def check(run: Callable[..., None]) -> bool:
-            found = np.empty(700, kind)
-            run((found,), (_state(_SEED, _OFFSET, 0),), found.size)
-            wanted = uniform.reference(shape=found.shape, seed=_SEED, offset=_OFFSET, dtype=own)
-            return np.array_equal(found, wanted)
+        def check(run: Run) -> bool:
+            found = np.empty(_COUNT, kind)
+            run((found,), (_state(_SEED, _OFFSET, 0),), _COUNT)
+            return np.array_equal(found, by_numpy(_COUNT, _SEED, _OFFSET, bits, kind))
 
         return _Drawing(uniform_kernel, (kind, _STATE), constants, check)
 
     out = np.empty(count, kind)
-    return out if _run(kind, make, (out,), (_state(seed, offset, 0),), count) else None
+    return out if _run((bits, kind), make, (out,), (_state(seed, offset, 0),), count) else None
 
 
 def draw_dropout(
-    x: ndarray, seed: int, offset: int, threshold: int, scale: float, kind: np.dtype[Any], first: int
+    x: ndarray,
+    seed: int,
+    offset: int,
+    threshold: int,
+    scale: float,
+    kind: np.dtype[Any],
+    first: int,
+    by_numpy: Callable[..., ndarray],
 ) -> ndarray | None:
-    """`reference.draw_dropout`, of a contiguous array."""
+    """`reference.draw_dropout`, of a contiguous array, or None."""
 
     def make() -> _Drawing:
         constants = {"KIND": dtypes.of(x.dtype), "COMPUTE": dtypes.of(kind)}
 
-        def check(run: Callable[..., None]) -> bool:
-            given = np.linspace(-1, 1, 700).astype(x.dtype)
+        def check(run: Run) -> bool:
+            given = np.linspace(-1, 1, _COUNT).astype(x.dtype)
             found = np.empty_like(given)
-            run((found, given), (_state(_SEED, _OFFSET, 0, 20000), np.array(1.44, kind)), given.size)
-            return np.array_equal(found, reference.draw_dropout(given, _SEED, _OFFSET, 20000, 1.44, kind))
+            run((found, given), (_state(_SEED, _OFFSET, 3, 20000), np.array(1.44, kind)), _COUNT)
+            return np.array_equal(found, by_numpy(given, _SEED, _OFFSET, 20000, 1.44, kind, 3))
 
         return _Drawing(drop_kernel, (x.dtype, x.dtype, _STATE, kind), constants, check)
 
     out = np.empty(x.shape, x.dtype)
     shared = _state(seed, offset, first, threshold), np.array(scale, kind)
-    return out if _run((x.dtype, kind), make, (out, x), shared, x.size) else None
+    return out if _run((x.dtype, kind, "dropout"), make, (out, x), shared, x.size) else None

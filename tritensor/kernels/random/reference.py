@@ -63,10 +63,10 @@ def philox(first: int, count: int, seed: int, offset: int) -> tuple[ndarray, nda
     are the thread's scratch memory.
     """
     if count > 1 and allowed("random_words"):
-        from .natively import draw_words
+        from . import natively
 
         even, odd, _ = _scratch.blocks()
-        if draw_words(even, odd, first, count, seed, offset):
+        if natively.draw_words(even, odd, first, count, seed, offset, by_numpy):
             return even[:, :count], odd[:, :count]
     return by_numpy(first, count, seed, offset)
 
@@ -166,10 +166,13 @@ def draw_uniform(count: int, seed: int, offset: int, bits: int, kind: np.dtype) 
     if count > 1 and allowed("uniform"):
         from . import natively
 
-        found = natively.draw_uniform(count, seed, offset, kind)
+        found = natively.draw_uniform(count, seed, offset, bits, kind, _uniform_by_numpy)
         if found is not None:
             return found
+    return _uniform_by_numpy(count, seed, offset, bits, kind)
 
+
+def _uniform_by_numpy(count: int, seed: int, offset: int, bits: int, kind: np.dtype) -> ndarray:
     def wide(even: ndarray, odd: ndarray, out: ndarray) -> None:
         whole = np.right_shift(_join(even, odd), np.uint64(64 - bits), out=even).view(np.int64)
         for column, row in zip(out.reshape(-1, 2).T, whole, strict=True):
@@ -246,9 +249,15 @@ def draw_dropout(
     if x.size > 1 and x.flags.c_contiguous and allowed("dropout"):
         from . import natively
 
-        found = natively.draw_dropout(x, seed, offset, threshold, scale, kind, first)
+        found = natively.draw_dropout(x, seed, offset, threshold, scale, kind, first, _dropout_by_numpy)
         if found is not None:
             return found
+    return _dropout_by_numpy(x, seed, offset, threshold, scale, kind, first)
+
+
+def _dropout_by_numpy(
+    x: ndarray, seed: int, offset: int, threshold: int, scale: float, kind: np.dtype, first: int
+) -> ndarray:
     number = kind.type(scale)
 
     def body(even: ndarray, odd: ndarray, out: ndarray) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ... import functional
 from ...autograd.mode import no_grad
 from ...errors import DtypeError
 from ...functional.creation import creation
 from ...kernels.optimizer.clipping import ORDERS, Gathered, gather
+from ...runtime.choice import allowed
 from ...tensors import Tensor
 from ..init import deprecated
 
@@ -27,6 +30,15 @@ def _listed(tensors: Tensors) -> list[Tensor]:
 
 def _gradients(parameters: Tensors) -> list[Tensor]:
     return [parameter.grad for parameter in _listed(parameters) if parameter.grad is not None]
+
+
+def _together(tensors: list[Tensor]) -> Sequence[Gathered | Listed] | None:
+    """Tensors that are computed together; None where each is by itself."""
+    if len(tensors) > 1 and {type(tensor._data) for tensor in tensors} == {np.ndarray} and allowed("clip_grad_norm_"):
+        from ...kernels.optimizer.natively import listed
+
+        return listed(tensors)
+    return gather(tensors)
 
 
 @no_grad()
@@ -48,7 +60,7 @@ def get_total_norm(
         DtypeError: the norm is not finite, and `error_if_nonfinite` is set.
     """
     listed = _listed(tensors)
-    return _total(listed, gather(listed), float(norm_type), error_if_nonfinite)
+    return _total(listed, _together(listed), float(norm_type), error_if_nonfinite)
 
 
 def _total(
@@ -84,7 +96,7 @@ def clip_grads_with_norm_(
         foreach: PyTorch's choice between two implementations; there is one here.
     """
     gradients = _gradients(parameters)
-    _scale(gradients, gather(gradients), max_norm, total_norm)
+    _scale(gradients, _together(gradients), max_norm, total_norm)
 
 
 def _scale(
@@ -128,7 +140,7 @@ def clip_grad_norm_(
         DtypeError: the norm is not finite, and `error_if_nonfinite` is set; no gradient is changed then.
     """
     gradients = _gradients(parameters)
-    together = gather(gradients)
+    together = _together(gradients)
     with no_grad():
         total = _total(gradients, together, float(norm_type), error_if_nonfinite)
         _scale(gradients, together, max_norm, total)
