@@ -461,7 +461,7 @@ def test_the_quick_way_equals_the_operator(causal):
 
 def test_the_quick_way_leaves_other_cases_to_the_operator():
     x = torch.ones(1, 2, 3, 4)
-    wide, longer = torch.ones(1, 2, 80, 4), torch.ones(1, 2, 5, 4)
+    wide, longer = torch.ones(1, 2, 400, 4), torch.ones(1, 2, 5, 4)
     assert quick_attention(x, longer, longer, 1.0, None, True) is not None
     for q, k, v, diagonal in (
         (x.double(), x.double(), x.double(), None),
@@ -477,3 +477,20 @@ def test_the_quick_way_leaves_other_cases_to_the_operator():
         assert quick_attention(q, k, v, 1.0, diagonal, True) is None
     with torch.autocast("cpu"):
         assert F.scaled_dot_product_attention(x, x, x).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_shared_heads_take_the_quick_way_where_no_gradient_is_recorded(causal):
+    rng = np.random.default_rng(0)
+    q, k, v = (torch.from_numpy(rng.standard_normal((2, 5, n, 8), dtype=np.float32)) for n in (6, 2, 2))
+    q, k, v = (each.transpose(1, 2) for each in (q, k, v))
+    call = partial(F.scaled_dot_product_attention, is_causal=causal, scale=0.3)
+    wanted = call(q, k.repeat_interleave(3, 1), v.repeat_interleave(3, 1))
+    needed = call(q.clone().requires_grad_(), k, v, enable_gqa=True)
+    for _ in range(2):
+        found = call(q, k, v, enable_gqa=True)
+        assert found.stride() == q.stride()
+        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(found, needed.detach())
+    with pytest.raises(torch.errors.ShapeError, match="divide"):
+        call(q, k[:, :1].repeat(1, 4, 1, 1), v, enable_gqa=True)

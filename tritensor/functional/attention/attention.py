@@ -29,6 +29,7 @@ _WIDEST, _WIDEST_DOUBLE = 256, 128
 # Fewer scores than this, of other operands than four-dimensional ones, are left to other operators on the CPU. As in
 # PyTorch these save no query and no key of the caller's, which may change then.
 _FEW = 1 << 11
+_SCALES = frozenset((float, type(None)))
 
 
 @public(package=False, autocast={"cpu": "lower", "cuda": "lower"})
@@ -71,11 +72,13 @@ def scaled_dot_product_attention(
             that do not divide, or a probability outside 0 to 1. DtypeError: other dtypes than one floating one, or a
             mask of another. DeviceMismatchError: they are on several devices.
     """
-    if attn_mask is None and not (dropout_p or enable_gqa) and scale is None and ENABLED["flash"]:
-        quick = quick_attention(query, key, value, None, 0 if is_causal else None, False)  # checked in another call
+    name, diagonal, mask = "scaled_dot_product_attention", 0 if is_causal else None, None
+    plain = attn_mask is None and not dropout_p and scale.__class__ in _SCALES and ENABLED["flash"]
+    if plain:
+        given = query, key, value, scale, diagonal
+        quick = quick_attention(*given, False, enable_gqa)  # checked in another call
         if quick is not None:
             return quick
-    name, diagonal, mask = "scaled_dot_product_attention", 0 if is_causal else None, None
     if isinstance(attn_mask, CausalBias):
         require(not is_causal, ValueError, "CausalBias should not be used with causal=True")
         diagonal = attn_mask.diagonal()
@@ -104,10 +107,12 @@ def scaled_dot_product_attention(
         seed, offset = generator_of(query.device).draw()
         drawn = {"p": dropout_p, "seed": seed, "offset": offset}
     on_device, fits = query.device is not devices.cpu, fits_kernels(query, key, value)
+    if plain and enable_gqa and (quick := quick_attention(*given, True, True)) is not None:
+        return quick
     few = not on_device and query._data.ndim != 4 and math.prod(scores) < _FEW and ENABLED["math"]
     if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
-        plain = not (on_device or drawn or mask is not None)
-        quick = quick_attention(query, key, value, scale and factor, diagonal, True) if plain else None
+        simple = not (on_device or drawn or mask is not None)
+        quick = quick_attention(query, key, value, scale and factor, diagonal, True) if simple else None
         if quick is not None:
             out = quick
         else:

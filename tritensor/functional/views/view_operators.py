@@ -18,6 +18,7 @@ from ...autograd.mode import recording
 from ...autograd.names import node_name
 from ...autograd.tape import Gradient, Node, Slot, record
 from ...ground.index import Names
+from ...host.copying import LARGE
 from ...kernels.indexing.joining import cat
 from ...memory.array import DeviceArray
 from ...memory.lifted import Lifted
@@ -241,10 +242,12 @@ def _node_of(x: Tensor) -> Any:
 @View
 def _view(array: Any, shape: tuple[int, ...]) -> Any:
     """The same elements, in the same order, in another shape."""
-    if array.__class__ is ndarray and array.flags.c_contiguous:
+    if array.__class__ is DeviceArray or array.flags.c_contiguous:
         return array.reshape(shape)
-    if array.__class__ is DeviceArray:
-        return array.reshape(shape)
+    if array.size < LARGE:  # 1 us, or 5 less than the strides take; larger ones are not copied to find out
+        out = array.reshape(shape)
+        if out.base is array or (out.base is not None and out.base is array.base):
+            return out
     return _strided(array, shape, layout.reshape_strides(array.shape, _element_strides(array), shape))
 
 

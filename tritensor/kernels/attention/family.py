@@ -27,7 +27,7 @@ from ...runtime.replay import Quick
 from ...tensors import Tensor, wrap
 from ...types import devices, dtypes, layout
 from ..random.philox import dropout, dropout_numbers
-from .reference import FEW, attend, attend_backward, attended, batch_of, is_shared
+from .reference import attend, attend_backward, attended, batch_of, is_one_block, is_shared
 
 ndarray = np.ndarray
 _SINGLE = dtypes.float32.numpy
@@ -178,35 +178,47 @@ attention_backward = Attention(
 
 
 def quick_attention(
-    query: Tensor, key: Tensor, value: Tensor, scale: float | None, diagonal: int | None, checked: bool
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scale: float | None,
+    diagonal: int | None,
+    checked: bool,
+    grouped: bool = False,
 ) -> Tensor | None:
-    """Attention of float32 heads with few scores on the CPU, in a few steps; None for others.
+    """Attention of float32 heads with one block of scores on the CPU, in a few steps; None for others.
 
     Args:
         scale: None for 1 over the root of the width.
         checked: the operands fit together; otherwise None for shapes that were not passed before.
+        grouped: neighbours among the heads of `query` share keys and values; None where a gradient is recorded.
     """
     q, k, v = getattr(query, "_data", None), getattr(key, "_data", None), getattr(value, "_data", None)
     if not q.__class__ is k.__class__ is v.__class__ is ndarray or not q.dtype is k.dtype is v.dtype is _SINGLE:
         return None
     shape = q.shape
-    known = shape, k.shape, v.shape, scale, diagonal
+    known = shape, k.shape, v.shape, scale, diagonal, grouped
     compute = _quick.get(known)
-    if casts.on or 0 in q.strides:
+    recorded = recording.enabled and (query._needs or key._needs or value._needs)
+    if casts.on or 0 in q.strides or (grouped and recorded) or (compute is None and not checked):
         return None
+    if grouped:
+        if len(shape) != 4 or k.ndim != 4:
+            return None
+        q, k, v = q.reshape(shape[0], k.shape[1], -1, *shape[2:]), k[:, :, None], v[:, :, None]
     if compute is None:
-        if not checked or len(shape) != 4:
-            return None
         scale = 1 / math.sqrt(shape[-1] or 1) if scale is None else scale
-        (*batch, count, width), keys = shape, k.shape[-2]
-        if not v.shape == k.shape == (*batch, keys, width):
+        (*batch, count, width), keys = q.shape, k.shape[-2]
+        if q.ndim < 4 or v.shape != k.shape or k.shape[-1] != width or 0 in (keys, q.size):
             return None
-        if not 0 < keys * q.size <= FEW * width or (diagonal is not None and (diagonal or count != keys)):
+        if k.shape[:-2] not in ((*batch,), (*batch[:-1], 1)) or (diagonal is not None and (diagonal or count != keys)):
+            return None
+        if not is_one_block(batch, count, keys, diagonal):
             return None
         compute = _begin(known, (q, k, v, None), scale, diagonal)
     out, logs = compute(q, k, v, None)
-    result = wrap(out)
-    if recording.enabled and (query._needs or key._needs or value._needs):
+    result = wrap(out.reshape(shape) if grouped else out)
+    if recorded:
         factor = 1 / math.sqrt(shape[-1] or 1) if scale is None else scale
         metadata = {"scale": factor, "diagonal": diagonal, "p": 0.0, "seed": 0, "offset": 0}
         attention.record((result, wrap(logs)), (query, key, value, None), metadata)

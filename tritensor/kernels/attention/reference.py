@@ -51,6 +51,11 @@ def _end(first: int, step: int, keys: int, diagonal: int | None) -> int:
     return keys if diagonal is None else min(max(first + step + diagonal, 0), keys)
 
 
+def is_one_block(batch: Sequence[int], count: int, keys: int, diagonal: int | None) -> bool:
+    """True if `attend` computes all scores of a batch as one block."""
+    return _step(count, keys, diagonal) == count and prod(batch) * count * keys <= _SCORES
+
+
 def _share(batch: tuple[int, ...], scores: int, run: Callable[[Any], None]) -> None:
     """Call `run` with indices of a batch, of as many at a time as their scores fill a block."""
     if 0 < prod(batch) * scores <= _SCORES and batch[0] == 1:
