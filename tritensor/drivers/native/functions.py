@@ -205,7 +205,7 @@ class Number:
 
     def sine(x: Number, name: str, shift: int) -> Any:
         turns, r = x.double().quadrant()
-        return _unless(x, r.cast("fptrunc", "float").wave(turns.low() + shift), name)
+        return _unless(abs(x) > 1e5, r.cast("fptrunc", "float").wave(turns.low() + shift), name, x)
 
     # Formulas in float64, of which those after `erfcinv` are for `_WIDE`.
     def quadrant(x: Number) -> tuple[Any, Any]:
@@ -263,6 +263,28 @@ class Number:
         found = (-(a * a)).power() * a.erfcx()
         return where(x < 0, 2 - found, found)
 
+    def lgamma(x: Number) -> Any:
+        """By the recurrence from 2 to 3 up to 7, so that it is exact near its roots; above by Stirling's series."""
+        low, high = where(x < 7, x, 7), where(x < 7, 7, x)
+        whole = (low + 0.1).call("floor")
+        t = low - whole
+        product = where(whole < 1, low * (low + 1), where(whole < 2, low, 1))
+        for step in range(2, 7):
+            product = product * where(whole > step, t + step, 1)
+        log, inverse = where(x < 7, product, high).log(), 1 / high
+        series = t.poly(_fit(np.vectorize(lambda t: math.lgamma(2 + t) / t), 12, -0.1, 0.9))
+        near = t.mad(series, where(whole < 2, -log, log))
+        rest = (inverse * inverse).poly([1 / 12, -1 / 360, 1 / 1260]) * inverse + math.log(2 * _PI) / 2
+        found = where(x < 7, near, (high - 0.5).mad(log, rest - high))
+        return _unless(x < 0, where(x < _INF, found, x * x), "lgamma", x)
+
+    def fmod(x: Number, y: Number) -> Any:
+        """Exact while the quotient has less than 29 bits."""
+        a, b = abs(x), abs(y)
+        rest = (-(a / b).call("trunc")).mad(b, a)
+        rest = where(b.equals(_INF) & (a < _INF), a, where(rest < 0, rest + b, rest))
+        return _unless((a > b * 2.0**28) & (a < _INF), rest.sign(x), "fmod", x, y)
+
     def hypot(*values) -> Any:
         root = functools.reduce(lambda total, x: x.mad(x, total), values[1:], values[0] * values[0]).sqrt()
         return functools.reduce(lambda found, x: where(abs(x).equals(_INF), _INF, found), values, root)
@@ -319,17 +341,16 @@ def _libm(name: str, *arguments: Any, result: str = "") -> Any:
     return Number(body, result, found)
 
 
-def _unless(x: Number, found: Number, name: str) -> Any:
-    """What was found, but the C library's result where x is far from 0: a branch that is rarely taken."""
-    body, far = x.body, abs(x) > 1e5
-    some = far.name
+def _unless(far: Number, found: Number, name: str, *values: Number) -> Any:
+    """What was found, but the C library's result where a condition holds: a branch that is rarely taken."""
+    body, some = far.body, far.name
     if body.lanes:
         some = body.emit("i1", f"call i1 @llvm.vector.reduce.or.v{body.lanes}i1({far.type} {far.name})").name
     body.lines += [f"br i1 {some}, label %far, label %near", "far:"]
-    body.needs |= _function(name, "double", 1, body.lanes, body.fma)[2]
-    wide = x.double()
-    slow = body.emit("double", f"call {wide.type} @native.{name}.double.{body.lanes}({wide.type} {wide.name})")
-    slow = where(far, slow.cast("fptrunc", x.kind), found)
+    body.needs |= _function(name, "double", len(values), body.lanes, body.fma)[2]
+    passed = ", ".join(f"{x.type} {x.name}" for x in [x.double() for x in values])
+    slow = body.emit("double", f"call {body.type('double')} @native.{name}.double.{body.lanes}({passed})")
+    slow = where(far, slow.cast("fptrunc", found.kind), found)
     body.lines += ["br label %near", "near:"]
     return body.emit(found.kind, f"phi {found.type} [ {found.name}, %entry ], [ {slow.name}, %far ]")
 
@@ -368,9 +389,9 @@ _SINGLE |= {"exp10": lambda x: x.exp(10), "tanh": Number.tanh, "erf": Number.erf
 _SINGLE |= {"nextafter": functools.partial(_libm, "nextafterf"), "sin": lambda x: x.sine("sin", 0)}
 _SINGLE |= {"cos": lambda x: x.sine("cos", 1)}
 _WIDE: dict[str, Any] = {
-    "tan": lambda x: _unless(x, (found := x.quadrant())[1].wave(found[0]) / found[1].wave(found[0] + 1), "tan")
+    "tan": lambda x: _unless(abs(x) > 1e5, (q := x.quadrant())[1].wave(q[0]) / q[1].wave(q[0] + 1), "tan", x)
 }
-_WIDE |= {"pow": Number.pow, "atan2": Number.atan2, "erfcx": Number.erfcx}
+_WIDE |= {"lgamma": Number.lgamma, "fmod": Number.fmod, "pow": Number.pow, "atan2": Number.atan2, "erfcx": Number.erfcx}
 _WIDE |= {"expm1": lambda x: x.power(1).sign(x), "cosh": lambda x: ((e := abs(x).power()) + 1 / e) * 0.5}
 _WIDE |= {"sinh": lambda x: ((e := abs(x).power(1)) + e / (e + 1)).sign(x) * 0.5}
 _WIDE |= {"log2": lambda x: x.log() * (1 / _LN2), "log10": lambda x: x.log() * (1 / math.log(10))}

@@ -15,7 +15,7 @@ from ...runtime.source import device_function
 from ...types import dtypes
 from ..exact import quotient
 from .arithmetic import dtype_of, zeros
-from .family import LIBRARY, elementwise
+from .family import FUNCTIONS, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -30,6 +30,7 @@ floor_divide = elementwise(
     np.floor_divide,
     "Divides and rounds down: the largest integer that is not above x / y.",
     methods=["__floordiv__", "floor_divide"],
+    native=FUNCTIONS,
 )
 floor_divide.gradients(x=zeros, y=zeros)
 
@@ -77,7 +78,7 @@ def _(x, y):
         return tl.where(y == 0, x * 0, x // tl.where(y == 0, y + 1, y))
 
 
-@elementwise(REMAINDER, methods=["__mod__", "remainder"], native=LIBRARY)
+@elementwise(REMAINDER, methods=["__mod__", "remainder"])
 def remainder(x: np.ndarray, y: np.ndarray | int):
     """The remainder of x divided by y, with the sign of y (Python's modulus)."""
     left = np.asarray(np.remainder(x, y))
@@ -99,7 +100,9 @@ def _(x, y):
         return tl.where((left != 0) & ((divisor < 0) != (left < 0)), left + divisor, left)
 
 
-fmod = elementwise(REMAINDER, np.fmod, "The remainder of x divided by y, with the sign of x (C's fmod).")
+fmod = elementwise(
+    REMAINDER, np.fmod, "The remainder of x divided by y, with the sign of x (C's fmod).", native=FUNCTIONS
+)
 fmod.gradients(x=lambda grad: grad, y=lambda grad, x, y: -grad * trunc_divide(x, y))
 fmod.kernel(lambda x, y: libdevice.fmod(x, y) if x.dtype.is_floating() else x % tl.where(y == 0, y + 1, y))
 

@@ -14,6 +14,7 @@ from ...operators.rules import Rule
 from ...runtime.source import device_function
 from ...types import dtypes
 from .coefficients import tables
+from .family import HALVES_ONLY
 from .log_gamma import STIRLING, lgamma
 from .one_text import any_of, largest_of, one_text, polynomial, special, whole_of
 
@@ -110,7 +111,7 @@ def zeta(x, y):
 zeta.gradients(x=not_differentiable("zeta"), y=lambda grad, x, y: -grad * x * zeta(x + 1.0, y))
 
 
-@one_text(name="derived_digamma", methods=())
+@one_text(name="derived_digamma", methods=(), native=HALVES_ONLY)
 def polygamma(x, n=1, factor=1.0):
     """The n-th derivative of digamma, by zeta; `factor` is (-1) ** (n + 1) * n!."""
     if n == 0:

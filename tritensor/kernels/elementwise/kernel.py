@@ -10,7 +10,7 @@ from ...runtime.launch import DeviceFunction, as_number, device_function, kernel
 from ...runtime.reference import metadata_of, numbers_of
 from ...types import dtypes
 from ..addressing import collapse_dims, offset_of
-from ..blocks import block_size
+from ..blocks import block_size, is_processor
 from ..pairs import as_real, in_dtype, is_complex, parts
 from .float8 import conversion
 from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
@@ -127,6 +127,9 @@ def launch_elementwise(call: Call) -> None:
     ]
     if outs[0].size == 0:
         return
+    single = compute is dtypes.float32 and outs[0].itemsize == 4
+    if single and getattr(operator, "one_text", False) and is_processor(outs[0]):
+        compute = dtypes.float64  # as the reference of such a text on the CPU
     # an input may have a fixed dtype, such as the condition of `where`
     kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
     body = body_function(operator, outs[0].itemsize if compute is dtypes.float32 else 4)

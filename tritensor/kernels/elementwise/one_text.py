@@ -2,8 +2,8 @@
 approximations, of which a second text would be the first one again. Tests compare them with other programs' values.
 
 The text is Triton's, branches are choices between values, and on arrays `tl` and `libdevice` mean NumPy's functions.
-References compute in float64 and round once, so that the kernels' arithmetic in float32 is still tested; on the CPU,
-where float32 has no less digits than PyTorch's, native code is for halves.
+References compute in float64 and round once, so that the kernels' arithmetic in float32 is still tested; native
+code on the CPU does so too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...ground.public import SPECIAL
 from ...operators.rules import REAL_FLOAT, Rule
 from ...runtime.source import device_function, spoken
 from .error_function import erf_array, erfc_array, in_pieces
-from .family import HALVES_ONLY, Elementwise, elementwise
+from .family import Elementwise, elementwise
 from .log_gamma import lgamma_array
 from .methods import function_of
 
@@ -134,7 +134,7 @@ def one_text(rule: Rule = REAL_FLOAT, **options: Any) -> Callable[[Callable[...,
             ]
         )
         reference.__doc__ = body.__doc__
-        declared = elementwise(rule, reference, **{"name": body.__name__, "native": HALVES_ONLY, **options})
+        declared = elementwise(rule, reference, **{"name": body.__name__, **options})
         declared.one_text = True
         return declared.kernel(body)
 
