@@ -78,6 +78,30 @@ def pictures(function: Callable[..., Any]) -> Callable[[Any, int], Work]:
     return make
 
 
+def channels_last(function: Callable[..., Any], gradient: bool = False) -> Callable[[Any, int], Work]:
+    """Square pictures of 64 channels, which are innermost."""
+
+    def make(kind: Any, size: int) -> Work:
+        side = max(isqrt(size // 64), 4)
+        x = drawn(kind, 1, 64, side, side).contiguous(memory_format=torch.channels_last)
+        if not gradient:
+            return lambda: function(x)
+        x.requires_grad_()
+
+        def step() -> Any:
+            x.grad = None
+            function(x).sum().backward()
+            return x.grad
+
+        return step
+
+    return make
+
+
+def depthwise(x: Any) -> Any:
+    return F.conv2d(x, torch.ones(64, 1, 3, 3, dtype=x.dtype), None, 1, 1, 1, 64)
+
+
 def attention(kind: Any, size: int) -> Work:
     tokens = max(size // (2 * 4 * 64), 1)
     x = [drawn(kind, 2, 4, tokens, 64, seed=seed) for seed in range(3)]
@@ -121,9 +145,9 @@ def clipping(kind: Any, size: int) -> Work:
 
 
 ONE = "exp expm1 log log1p log2 tanh sigmoid erf erfc sin cos sqrt rsqrt relu silu gelu gelu_tanh softplus elu mish "
-ONE += "hardswish reciprocal square neg abs lgamma digamma tan atan sinh asinh floor exp2 logsigmoid"
+ONE += "hardswish reciprocal square neg abs lgamma digamma tan atan sinh asinh floor exp2 logsigmoid erfinv i0 sign"
 TWO = "add mul div pow maximum gelu_gradient gelu_tanh_gradient silu_gradient sigmoid_gradient softplus_gradient "
-TWO += "elu_gradient relu_gradient atan2 fmod remainder"
+TWO += "elu_gradient relu_gradient atan2 fmod remainder hypot floor_divide logaddexp lerp"
 CASES: dict[str, Callable[[Any, int], Work]] = {
     **{name: elementwise(name) for name in ONE.split() if name in registry},
     **{name: elementwise(name, 2) for name in TWO.split() if name in registry},
@@ -161,6 +185,14 @@ CASES: dict[str, Callable[[Any, int], Work]] = {
     "max_pool2d": pictures(lambda x: F.max_pool2d(x, 2)),
     "avg_pool2d": pictures(lambda x: F.avg_pool2d(x, 2)),
     "interpolate": pictures(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear")),
+    "depthwise": channels_last(depthwise),
+    "max_pool2d_last": channels_last(lambda x: F.max_pool2d(x, 2)),
+    "max_pool2d_last_step": channels_last(lambda x: F.max_pool2d(x, 2), True),
+    "avg_pool2d_last": channels_last(lambda x: F.avg_pool2d(x, 2)),
+    "bilinear_last": channels_last(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear")),
+    "add_row": rows(lambda x: x + x[0]),
+    "diff_rows": rows(torch.diff),
+    "prod_rows": rows(lambda x: x.prod(1)),
     "group_norm": pictures(lambda x: F.group_norm(x, 4)),
     "attention": attention,
 }
