@@ -346,3 +346,11 @@ def test_a_recorded_change_keeps_what_its_gradient_needs(forced: None) -> None:
         y.detach().lerp_(drawn(2000), 0.5)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_a_number_may_stand_before_a_large_array() -> None:
+    x = torch.ones(1 << 20)
+    with settings.native_cpu("1"):
+        for _ in range(3):
+            assert (2 - x).sum().item() == torch.sub(torch.tensor(2.0), x).sum().item() == x.numel()
+            assert registry["sub"](2, x).sum().item() == x.numel()

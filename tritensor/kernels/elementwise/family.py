@@ -52,9 +52,11 @@ _DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.
 
 def _in_rows(arrays: Sequence[Any], metadata: object) -> bool:
     """True of halves, and of arrays that broadcast or have gaps: NumPy's loop over each row takes twice the time."""
-    first = arrays[0]
-    return first.dtype in HALVES or any(
-        array.shape != first.shape or not array.flags.c_contiguous for array in arrays if array.__class__ is np.ndarray
+    first, *others = [array for array in arrays if array.__class__ is np.ndarray]  # a number may stand before it
+    return (
+        first.dtype in HALVES
+        or not first.flags.c_contiguous
+        or any(array.shape != first.shape or not array.flags.c_contiguous for array in others)
     )
 
 
