@@ -356,6 +356,8 @@ class _Finder(MetaPathFinder, Loader):
     """Finds `torch`, `torchvision` and their submodules."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name in ROOTS:  # whether torchvision is there is asked by more programs than import it
+            return ModuleSpec(name, self, is_package=True)
         if name.partition(".")[0] not in ROOTS:
             return None
         modules = modules_for(name)
@@ -371,7 +373,7 @@ class _Finder(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         made = Missing if isinstance(spec.loader_state, str) else Facade
-        return made(spec.name, spec.loader_state)
+        return made(spec.name, spec.loader_state or modules_for(spec.name))
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is left to do: a facade looks names up when they are asked for."""
