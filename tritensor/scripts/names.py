@@ -372,8 +372,8 @@ class _Finder(MetaPathFinder, Loader):
         return iter([_Distribution(root) for root in ROOTS if wanted in (None, root)])
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        made = Missing if isinstance(spec.loader_state, str) else Facade
-        return made(spec.name, spec.loader_state or modules_for(spec.name))
+        state = spec.loader_state or modules_for(spec.name)
+        return Missing(spec.name, state) if isinstance(state, str) else Facade(spec.name, state)
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is left to do: a facade looks names up when they are asked for."""
