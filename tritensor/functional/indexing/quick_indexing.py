@@ -142,6 +142,8 @@ def join(
         casts.on and state.watch
     ):
         return None
+    if form is None and len(arrays) > 1 and arrays[0].shape == (0,) and arrays[-1].ndim > 1 and not tensors[0]._needs:
+        tensors, arrays = tensors[1:], arrays[1:]  # with which a cache of keys begins; PyTorch joins it to any shape
     try:
         views = arrays if form is None or whole else [form(array) for array in arrays]
         joined = np.concatenate(views, dim)
