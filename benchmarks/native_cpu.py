@@ -104,8 +104,8 @@ def depthwise(x: Any) -> Any:
 
 def attention(kind: Any, size: int) -> Work:
     tokens = max(size // (2 * 4 * 64), 1)
-    x = [drawn(kind, 2, 4, tokens, 64, seed=seed) for seed in range(3)]
-    return lambda: F.scaled_dot_product_attention(*x)
+    q, k, v = (drawn(kind, 2, 4, tokens, 64, seed=seed) for seed in range(3))
+    return lambda: F.scaled_dot_product_attention(q, k, v)
 
 
 def in_place(name: str, count: int) -> Callable[[Any, int], Work]:
