@@ -79,6 +79,7 @@ def stepped(
     return [each.detach().numpy().tobytes() for each in (*params, *state)], [param._version for param in params]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("name", QUICK)
 def test_steps_have_the_bits_of_the_passes(name: str, dtype: Any, ran: list[int]) -> None:
@@ -192,6 +193,7 @@ def test_a_kernel_that_disagrees_is_not_used(
     assert param.detach().numpy().max() == -2.5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("order", [2.0, 1.0, math.inf, 3.0])
 def test_gradients_are_clipped_as_by_numpy(order: float, dtype: Any) -> None:

@@ -28,6 +28,7 @@ DRAWS: dict[str, Callable[[int, Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
 def test_numbers_have_numpys_bits(dtype: Any) -> None:
     found: list[list[bytes]] = []

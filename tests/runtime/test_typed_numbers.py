@@ -70,7 +70,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("engine", ["interpreter", "native", "compiled", "cpu"])
+@pytest.mark.parametrize(
+    "engine", ["interpreter", "native", "cpu", pytest.param("compiled", marks=pytest.mark.thorough)]
+)
 def test_numbers_have_the_types_of_annotations(engine: str) -> None:
     where: Any = nullcontext() if engine == "cpu" else torch.cuda.simulate(engine=engine)
     with where:
