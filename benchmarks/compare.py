@@ -8,7 +8,7 @@ beside that of the same statement without it, one thread each.
 Both libraries run in this process on the same inputs, in blocks of A B B A; a row gives the median of ours/theirs over
 the blocks, its spread, and the target. A ratio above its target is marked SHORT. Beside each speed is the error against
 float64, which must not be above 1.5 times torch's. All threads are as many as tritensor uses by default, for both
-libraries. A whole run writes benchmarks/results/cpu.json.
+libraries. A whole run writes benchmarks/results/cpu.json, or cpu-native.json.
 """
 
 from __future__ import annotations
@@ -287,7 +287,8 @@ def main(arguments: list[str] | None = None) -> int:
         library.set_num_threads(every)
     wrong = summary(results)
 
-    path = options.json or (RESULTS / f"{options.device}.json" if options.only == "*" else None)
+    kind = f"{options.device}-native" if native.is_available() else options.device
+    path = options.json or (RESULTS / f"{kind}.json" if options.only == "*" else None)
     if path is not None:
         facts = {
             "date": time.strftime("%Y-%m-%d"),
