@@ -141,11 +141,11 @@ def remainder(x: float, y: float) -> float:
     return math.remainder(x, y) if math.isfinite(x) and y != 0 and not math.isnan(y) else math.nan
 
 
-CLOSE = ["expm1", "log2", "log10", "log1p", "tan", "sinh", "cosh", "cbrt", "sqrt"]
+CLOSE = ["expm1", "log2", "log10", "tan", "sinh", "cosh", "cbrt", "sqrt"]
 INVERSE = ["asin", "acos", "atan", "asinh", "acosh", "atanh"]
 ONE: dict[str, tuple[Callable[..., Any], float]] = {
     **{name: (getattr(np, name), 1.1) for name in ("exp", "exp2", "log")},
-    **{name: (getattr(np, name), 1.7) for name in ("sin", "cos", "tanh")},
+    **{name: (getattr(np, name), 1.7) for name in ("sin", "cos", "tanh", "log1p")},
     **{name: (getattr(np, name), 0.51) for name in CLOSE},
     **{name: (getattr(np, f"arc{name[1:]}"), 0.51) for name in INVERSE},
     **{name: (getattr(np, name), 0) for name in ("floor", "ceil", "trunc", "rint", "fabs")},

@@ -165,6 +165,11 @@ class Number:
         bits = (1 + p).bits() + (bits << 23) + where(small, bits.like(64 << 23), 0)
         return where(x < 128 * unit, bits.number() * where(small, p.like(2.0**-64), 1), x + _INF)
 
+    def log1p(x: Number) -> Any:
+        y = x + 1
+        lost = (x - (y - 1)) / y  # of x, when 1 was added
+        return (y.log() + where(lost.equals(lost), lost, 0)).sign(x)
+
     def tanh(x: Number) -> Any:
         a = abs(x).clip(10)
         w = a * a
@@ -387,7 +392,7 @@ _SAME |= {"usad": lambda x, y, z: x.call("umax", y) - x.call("umin", y) + z}
 _SINGLE: dict[str, Any] = {"log": Number.log, "exp": Number.exp, "exp2": lambda x: x.exp(2)}
 _SINGLE |= {"exp10": lambda x: x.exp(10), "tanh": Number.tanh, "erf": Number.erf, "erfc": Number.erfc}
 _SINGLE |= {"nextafter": functools.partial(_libm, "nextafterf"), "sin": lambda x: x.sine("sin", 0)}
-_SINGLE |= {"cos": lambda x: x.sine("cos", 1)}
+_SINGLE |= {"cos": lambda x: x.sine("cos", 1), "log1p": Number.log1p}
 _WIDE: dict[str, Any] = {
     "tan": lambda x: _unless(abs(x) > 1e5, (q := x.quadrant())[1].wave(q[0]) / q[1].wave(q[0] + 1), "tan", x)
 }

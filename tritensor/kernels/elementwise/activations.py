@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...operators.rules import FLOAT, FLOATING, Rectified, Rule
-from ...runtime.choice import Native
 from ...tensors import Tensor
 from ...types import dtypes
 from ..exact import quotient
@@ -207,7 +206,7 @@ def _(grad, x):
     return grad * (share * (1.0 + x * (1.0 - share)))
 
 
-@elementwise(SHAPED, methods=(), autocast={"cuda": "float32"}, native=Native((1, 5000), (1, 5000)))
+@elementwise(SHAPED, methods=(), autocast={"cuda": "float32"}, native=FUNCTIONS)
 def softplus(x: np.ndarray, *, beta=1.0, threshold=20.0):
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
     out = np.multiply(x, beta, out=np.empty_like(x))
