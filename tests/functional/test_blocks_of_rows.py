@@ -256,3 +256,11 @@ def test_scratch_is_used_again_by_one_context_at_a_time():
         assert new((2, 4), np.dtype(np.float64)).dtype == np.float64
         large = new((3 << 20,), kind)
         assert large.nbytes == 12 << 20
+
+
+@pytest.mark.parametrize("shape", [(1, 400), (2, 300), (400, 1)])
+def test_few_rows_of_many_sums_are_added_once(tiny, monkeypatch, shape):
+    """Blocks of one row leave as many parts as the array has rows."""
+    monkeypatch.setattr(blocks, "_SMALL", 1)
+    dim = 1 if shape[1] == 1 else 0
+    assert torch.ones(shape).sum(dim).tolist() == [shape[dim]] * (sum(shape) - shape[dim])

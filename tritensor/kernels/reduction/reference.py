@@ -172,7 +172,8 @@ def add_up(x: ndarray, dim: int | tuple[int, ...] | None, keepdim: bool = False)
         return np.asarray(add_reduce(x, dim, keepdims=keepdim))
     if x.size >= LARGE_READ_ONCE:
         (parts,) = in_parts(lambda block, start, new: (add_up(block, tuple(places), True),), x, places, x.dtype, True)
-        total = add_up(parts, 0)
+        # blocks that lie one behind the other in a reduced dimension leave as many parts as there were elements
+        total = add_up(parts, 0) if parts.size < x.size else np.asarray(add_reduce(parts, 0))
         return total if keepdim else np.squeeze(total, tuple(places))
     together = x.flags.c_contiguous and len(places) == last - first + 1
     if together and last == rank - 1:
