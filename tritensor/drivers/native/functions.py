@@ -135,14 +135,13 @@ class Number:
         scale = bits.scale()
         return scale.mad(p, scale - less if less else scale)
 
-    def log(x: Number, above: Number | None = None) -> Any:
-        """`above` may be x - 1 to more digits than x tells. A float64 is not subnormal."""
+    def log(x: Number) -> Any:
+        """A float64 is not subnormal."""
         half, single = int(np.array(math.sqrt(0.5), f"f{x.size // 8}").view(f"i{x.size // 8}")), x.size == 32
         tiny = x < 2.0**-126
         bits = where(tiny, x * 2.0**25, x).bits() - half
         exponent = bits >> x.mantissa
         f = ((bits & ((1 << x.mantissa) - 1)) + half).number() - 1  # between sqrt(1/2) - 1 and sqrt(2) - 1
-        f = f if above is None else where(exponent.equals(0), above, f)
         k = exponent.low().cast("sitofp", x.kind) + where(tiny, x.like(-25), 0)  # AVX2 does not convert i64
         series = _fit(lambda f: (np.log1p(f) - f + f * f / 2) / f**3, 7 if single else 14, -0.293, 0.4143)
         w, high = f * f, round(_LN2 * 2**15) / 2**15
@@ -164,11 +163,6 @@ class Number:
         small = n < -125  # the result may be subnormal: it is computed 2**64 times as large
         bits = (1 + p).bits() + (bits << 23) + where(small, bits.like(64 << 23), 0)
         return where(x < 128 * unit, bits.number() * where(small, p.like(2.0**-64), 1), x + _INF)
-
-    def log1p(x: Number) -> Any:
-        y = x + 1
-        lost = (x - (y - 1)) / y  # of x, when 1 was added
-        return (y.log() + where(lost.equals(lost), lost, 0)).sign(x)
 
     def tanh(x: Number) -> Any:
         a = abs(x).clip(10)
@@ -392,7 +386,8 @@ _SAME |= {"usad": lambda x, y, z: x.call("umax", y) - x.call("umin", y) + z}
 _SINGLE: dict[str, Any] = {"log": Number.log, "exp": Number.exp, "exp2": lambda x: x.exp(2)}
 _SINGLE |= {"exp10": lambda x: x.exp(10), "tanh": Number.tanh, "erf": Number.erf, "erfc": Number.erfc}
 _SINGLE |= {"nextafter": functools.partial(_libm, "nextafterf"), "sin": lambda x: x.sine("sin", 0)}
-_SINGLE |= {"cos": lambda x: x.sine("cos", 1), "log1p": Number.log1p}
+_SINGLE |= {"cos": lambda x: x.sine("cos", 1)}  # below: with what is lost of x in 1 + x
+_SINGLE |= {"log1p": lambda x: ((y := x + 1).log() + where((z := (x - (y - 1)) / y).equals(z), z, 0)).sign(x)}
 _WIDE: dict[str, Any] = {
     "tan": lambda x: _unless(abs(x) > 1e5, (q := x.quadrant())[1].wave(q[0]) / q[1].wave(q[0] + 1), "tan", x)
 }
@@ -400,7 +395,7 @@ _WIDE |= {"lgamma": Number.lgamma, "fmod": Number.fmod, "pow": Number.pow, "atan
 _WIDE |= {"expm1": lambda x: x.power(1).sign(x), "cosh": lambda x: ((e := abs(x).power()) + 1 / e) * 0.5}
 _WIDE |= {"sinh": lambda x: ((e := abs(x).power(1)) + e / (e + 1)).sign(x) * 0.5}
 _WIDE |= {"log2": lambda x: x.log() * (1 / _LN2), "log10": lambda x: x.log() * (1 / math.log(10))}
-_WIDE |= {"log1p": lambda x: (x + 1).log(x).sign(x), "powi": lambda x, n: x.pow(n.double())}
+_WIDE |= {"powi": lambda x, n: x.pow(n.double())}
 _WIDE |= {"atan": lambda x: x.atan2(x.like(1)), "asin": lambda x: x.atan2(((1 - x) * (1 + x)).sqrt())}
 _WIDE |= {"acos": lambda x: ((1 - x) * (1 + x)).sqrt().atan2(x)}
 _WIDE |= {"normcdf": lambda x: (x * -math.sqrt(0.5)).wide_erfc() * 0.5, "hypot": Number.hypot}
