@@ -15,7 +15,7 @@ from ..errors import ArgumentError, DeviceMismatchError
 from ..memory.array import DeviceArray
 from ..runtime.launch import kernel, launch
 from ..runtime.needs_triton import needs_triton
-from ..runtime.source import NUMPY, Address, Descriptor, number_type
+from ..runtime.source import NUMBER_TYPES, NUMPY, Address, Descriptor, number_type
 from ..tensors import Tensor
 from ..types import devices, dtypes
 
@@ -159,7 +159,7 @@ def plain(value: Any) -> Any:
         found.dtype = dtypes.of_argument(value.dtype) or value.dtype
         return found
     for kind in (float, int):
-        if isinstance(value, kind) and type(value) is not bool and not hasattr(value, "kernel_type"):
+        if isinstance(value, kind) and type(value) is not bool and type(value) not in NUMBER_TYPES:
             return kind(value)
     return value
 

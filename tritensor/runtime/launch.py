@@ -22,7 +22,18 @@ from ..types import devices
 from . import program
 from .needs_triton import needs_triton
 from .program import Program, find, specialise
-from .source import Address, Descriptor, DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
+from .source import (
+    NUMBER_TYPES,
+    Address,
+    Descriptor,
+    DeviceFunction,
+    Float64,
+    Int64,
+    Kernel,
+    as_number,
+    device_function,
+    kernel,
+)
 
 __all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "as_number", "compile_ahead", "device_function", "kernel"]
 __all__ += ["check_argument", "launch"]
@@ -117,7 +128,7 @@ def check_argument(name: str, label: str, value: object) -> None:
     elif value.__class__ is tuple:
         for index, inner in enumerate(value):
             check_argument(name, f"{label}[{index}]", inner)
-    elif not (value.__class__ in _NUMBERS or hasattr(value.__class__, "kernel_type") or isinstance(value, DeviceArray)):
+    elif not (value.__class__ in _NUMBERS or value.__class__ in NUMBER_TYPES or isinstance(value, DeviceArray)):
         scalar = hasattr(value, "item")
         raise ArgumentError(
             f"{name}: a kernel takes int, float, tensors on its device, and tuples of these",

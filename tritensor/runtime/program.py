@@ -21,7 +21,7 @@ from ..ground.locks import lock
 from ..memory.array import Form, form_of_new
 from ..types import devices, dtypes
 from .needs_triton import needs_triton
-from .source import NUMPY, Address, Kernel
+from .source import NUMBER_TYPES, NUMPY, Address, Kernel
 
 if TYPE_CHECKING:
     from ..drivers.allocator import Block
@@ -68,7 +68,7 @@ def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tupl
         elif kind is float:
             types.append(_FP32)
             values.append(float_bits(value))
-        elif name := getattr(kind, "kernel_type", ""):
+        elif name := NUMBER_TYPES.get(kind):
             types.append((name, None))
             values.append(_word(value, name))
         elif kind is bool or kind is str or value is None:

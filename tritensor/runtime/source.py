@@ -32,7 +32,6 @@ class Float64(float):
     """
 
     __slots__ = ()
-    kernel_type = "fp64"
 
     def __repr__(self) -> str:
         return f"Float64({float(self)!r})"
@@ -50,7 +49,6 @@ class Int64(int):
     """
 
     __slots__ = ()
-    kernel_type = "i64"
 
     def __repr__(self) -> str:
         return f"Int64({int(self)})"
@@ -59,6 +57,8 @@ class Int64(int):
 #: by Triton's name of a type, NumPy's type of its numbers
 NUMPY = {entry.triton: entry.numpy for entry in (*dtypes.ALL, dtypes.bool_) if entry.triton}
 NUMPY["u1"] = dtypes.bool_.numpy
+#: by class of Python numbers that a kernel takes as one type, whatever their value: Triton's name of it
+NUMBER_TYPES: dict[type, str] = {Int64: "i64", Float64: "fp64"}
 
 
 @cache
@@ -68,9 +68,12 @@ def number_type(name: str) -> type[Any]:
     >>> number_type("i64")
     <class 'tritensor.runtime.source.Int64'>
     """
-    known: dict[str, type[Any]] = {"i64": Int64, "fp64": Float64}
-    base = float if NUMPY[name].kind not in "iub" else int
-    return known.get(name) or type(f"Number_{name}", (base,), {"__slots__": (), "kernel_type": name})
+    for known, kind in NUMBER_TYPES.items():
+        if kind == name:
+            return known
+    made = type(f"Number_{name}", (float if NUMPY[name].kind not in "iub" else int,), {"__slots__": ()})
+    NUMBER_TYPES[made] = name
+    return made
 
 
 class Descriptor(tuple[Any, ...]):

@@ -29,7 +29,7 @@ from ...drivers.shadow import Shadow
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError
 from ...types import dtypes
 from ..needs_triton import language
-from ..source import NUMPY, Address, Descriptor, DeviceFunction, Kernel, reinterpret
+from ..source import NUMBER_TYPES, NUMPY, Address, Descriptor, DeviceFunction, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
@@ -182,7 +182,7 @@ def _typed_argument(value: object) -> Any:
         type = tl.pointer_type(tl.str_to_ty(value.type, None))
         origin = {} if value.span is None else {"argument": value.span}
         return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, origin), type)
-    if name := getattr(value.__class__, "kernel_type", ""):
+    if name := NUMBER_TYPES.get(value.__class__):
         return builder.block(np.array(value, NUMPY[name]), tl.str_to_ty(name, None))
     if value is None or isinstance(value, (bool, str)):
         return value
