@@ -13,6 +13,7 @@ from typing import Any
 from weakref import ref
 
 from ..errors import ShapeError
+from ..memory.deferred import Deferred
 from ..memory.lifted import Batched, Dual, Level, Lifted, open_levels
 from ..memory.pending import PendingArray
 from ..types import dtypes
@@ -21,6 +22,7 @@ from .mode import no_grad, recording
 from .tape import Gradient, Node, record, views_on
 
 Tensor = Any
+_LATER = (PendingArray, Deferred)
 
 
 class Crossing(Gradient):
@@ -47,7 +49,7 @@ def crossed(data: Any, *ways: tuple[Tensor, Callable[[Tensor], Any]], name: str 
 
 
 def _array(x: Tensor) -> Any:
-    return x._host_array() if x._data.__class__ is PendingArray else x._data
+    return x._host_array() if x._data.__class__ in _LATER else x._data
 
 
 def alias(x: Tensor) -> Tensor:
@@ -66,7 +68,8 @@ def alias(x: Tensor) -> Tensor:
 
 def innermost(values: Sequence[Any]) -> Level:
     """The level of the transformation that is furthest in, of those that the tensors among `values` are in."""
-    levels = [value._data.level for value in values if isinstance(getattr(value, "_data", None), Lifted)]
+    arrays = [getattr(value, "_data", None) for value in values]
+    levels = [array.level for array in arrays if isinstance(array, Lifted) and array.level is not None]
     return max(levels, key=lambda level: level.number)
 
 
@@ -84,7 +87,7 @@ def lifted_to(level: Level, x: Tensor) -> Tensor:
 
 def _levels(array: Any) -> set[Level]:
     """All levels that an array is in."""
-    if not isinstance(array, Lifted):
+    if not isinstance(array, Lifted) or array.level is None:
         return set()
     return {array.level}.union(*[_levels(part) for part in array.parts()])
 

@@ -16,7 +16,6 @@ from ..functional.creation.creation import zeros
 from ..functional.views.joining import cat
 from ..kernels.hosted.family import hosted
 from ..kernels.hosted.pivoting import eliminated, orthogonal, permuted, solved_symmetric, symmetric
-from ..memory.lifted import Lifted
 from ..operators.rules import INTEGRAL
 from ..tensors import Tensor
 from ..types import dtypes
@@ -308,5 +307,5 @@ def _apart(differences: Tensor) -> Tensor:
 
 def _check_phase(diagonal: Tensor, words: str) -> None:
     """Raise AutogradError if a gradient turns vectors of which the phase is nobody's choice; a device is waited for."""
-    if not isinstance(diagonal._data, Lifted) and not diagonal.is_meta:  # where there is nothing to look at
+    if getattr(diagonal._data, "level", None) is None and not diagonal.is_meta:  # where there is nothing to look at
         require(abs(diagonal.detach()._to_host().imag).max(initial=0) <= 1e-2, AutogradError, words)

@@ -58,7 +58,7 @@ def check_matrices(name: str, x: Tensor, square: bool = True, argument: str = "A
 def check_info(name: str, info: Tensor, words: str) -> None:
     """Raise LinAlgError for the first matrix that LAPACK tells something of, `words` with that for {}; a device is
     waited for, and nothing is known of meta tensors."""
-    while isinstance(info._data, Lifted):
+    while isinstance(info._data, Lifted) and info._data.level is not None:
         info = below(info)
     found = np.zeros(()) if info.is_meta else info._to_host()
     for place in np.flatnonzero(found)[:1]:

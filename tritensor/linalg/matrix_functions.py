@@ -115,7 +115,7 @@ def _exponential(A: Tensor) -> Tensor:
             found = found + powers[i] * (1 / math.factorial(start + i))
         found = powers[4] @ found if start else found
     most = finite._data
-    while isinstance(most, Lifted):  # of all samples
+    while isinstance(most, Lifted) and most.level is not None:  # of all samples
         most = most.array
     for done in range(0 if A.is_meta else int(wrap(most).max().item())):
         found = where((finite > done)[..., None, None], found @ found, found)

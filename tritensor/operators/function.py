@@ -24,6 +24,10 @@ from ..types import devices, dtypes
 from .copying import copy_into
 
 
+def _inside(x: Tensor) -> bool:
+    return isinstance(x._data, Lifted) and x._data.level is not None
+
+
 class FunctionCtx:
     """The context that `forward` passes to `backward`.
 
@@ -260,7 +264,7 @@ class Function:
             bound = inspect.signature(cls.forward).bind(*args, **named)
             bound.apply_defaults()
             args, named = bound.args, bound.kwargs
-        lifted = [x for x in args if isinstance(x, Tensor) and isinstance(x._data, Lifted)] if open_levels.stack else []
+        lifted = [x for x in args if isinstance(x, Tensor) and _inside(x)] if open_levels.stack else []
         if lifted:
             args, level = tuple(aligned(args)), innermost(lifted)
             if level.size is None and cls.jvp is not Function.jvp:

@@ -24,6 +24,7 @@ from ..errors import AutogradError, DtypeError, ShapeError, unrecorded_view
 from ..ground.arguments import UNEXPECTED, refuse_misuse
 from ..host import copying
 from ..memory.array import DeviceArray
+from ..memory.deferred import Deferred
 from ..memory.lifted import Lifted
 from ..memory.sparse import Sparse
 from ..runtime import replay
@@ -51,9 +52,15 @@ def check_history(x: Tensor) -> None:
             )
 
 
-def check_writable(x: Tensor) -> None:
-    """Raise if `x` must not be changed in place: see `check_history`; or if its memory overlaps or is read-only."""
+def check_writable(x: Tensor, noted: bool = False) -> None:
+    """Raise if `x` must not be changed in place: see `check_history`; or if its memory overlaps or is read-only.
+
+    Args:
+        noted: the change is made by `write`, which may defer it.
+    """
     check_history(x)
+    if Deferred.used:
+        Deferred.rules.before_change(x, noted)
     data = x._data if x._data.__class__ is DeviceArray or isinstance(x._data, Lifted) else x._host_array()
     if data.size and any(stride == 0 and extent > 1 for stride, extent in zip(data.strides, data.shape, strict=True)):
         raise OverlapError(
@@ -91,7 +98,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
             _check_fits(x, result)
             write(x, result.to(x.dtype))
         return x
-    check_writable(x)
+    check_writable(x, noted=True)
     sparse = Sparse.used and any(isinstance(each, Tensor) and each._data.__class__ is Sparse for each in arguments)
     if sparse and Sparse.rules.change(x, operator, arguments, metadata):
         return x
@@ -184,6 +191,8 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
         result = result.to_dense()
     if Sparse.used and x._data.__class__ is Sparse:
         x._data = result._data
+    elif Deferred in (x._data.__class__, result._data.__class__) and Deferred.rules.rebind(x, result, replaced):
+        pass
     elif isinstance(x._data, Lifted) or isinstance(result._data, Lifted):
         before, result = aligned((x._root(), result))  # whose gradients are summed over a batch that they are not of
         lifting.write(x, result)

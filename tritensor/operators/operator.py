@@ -74,6 +74,7 @@ class Operator:
         kinds: inputs with a fixed dtype, to which the rule does not apply (indices, conditions).
         main: the input whose dtype alone decides; further results have the dtype to compute in. None where all decide.
         variadic: the operator takes any number of tensors (`cat`); inputs are then called x0, x1, ...
+        deferrable: a compiled function may compute a repeatable call later: nothing is raised for its elements.
         repeatable: a call depends only on the inputs' shapes, strides and dtypes and on the metadata, not on the
             contents of memory or on earlier calls, so it can be remembered; "cpu" where that is so on the CPU alone.
         calls: how the derived tests call the operator, see `samples`; None where its family has tests of its own.
@@ -97,7 +98,7 @@ class Operator:
     family = "operator"
     outputs: tuple[str, ...] = ("out",)
     main: int | None = None
-    variadic = takes_numbers = False
+    deferrable, variadic, takes_numbers = True, False, False
     repeatable: bool | str = False
     native: Native | None = None
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
@@ -219,9 +220,8 @@ class Operator:
 
         It casts the arrays to the compute dtype, calls the reference, and casts its results to the result dtypes.
         """
-        kinds = [call.compute.numpy] * len(call.inputs)
-        for position, name in enumerate(self.inputs if self.kinds else ()):
-            kinds[position] = self.kinds.get(name, call.compute).numpy
+        names = self.inputs if self.kinds else ("",) * len(call.inputs)
+        kinds = [self.kinds.get(name, call.compute).numpy for name in names]
         return with_casts(self.reference, kinds, call)
 
     def allocate(self, call: Call) -> Shapes:

@@ -14,6 +14,7 @@ from ..autograd import leaves, tape
 from ..autograd.graph import GraphNode, shown
 from ..errors import ArgumentError, AutogradError, DtypeError, unrecorded_view, warn
 from ..ground.arguments import check_flag
+from ..memory.deferred import Deferred
 from ..memory.lifted import Lifted
 from ..types import dtypes
 
@@ -154,7 +155,11 @@ class History:
     @property
     def data(self) -> Tensor:
         """The same memory without history; autograd does not notice changes to it."""
-        return leaves.wrap(self._data)
+        other = leaves.wrap(self._data)
+        if Deferred.used and other._data.__class__ is Deferred:
+            other._data.shared = True
+            Deferred.rules.keep(other)
+        return other
 
     @data.setter
     def data(self, value: Tensor | None) -> None:
@@ -186,6 +191,8 @@ class History:
         if data.__class__ is not ndarray and isinstance(data, Lifted):
             data = data.constant()
         other = leaves.wrap(data)
+        if Deferred.used:
+            Deferred.rules.keep(other)
         counter = self._counter
         if counter is None:
             counter = self._counter = [0]

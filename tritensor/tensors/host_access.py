@@ -45,7 +45,7 @@ class HostAccess:
         if data.__class__ is PendingArray:
             data = self._data = data.wait()
         elif isinstance(data, Lifted):
-            data.refuse()
+            data = data.refuse()
         return data
 
     def _to_host(self) -> np.ndarray:

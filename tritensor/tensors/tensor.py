@@ -19,6 +19,7 @@ from ..errors import AutogradError, RangeError
 from ..ground.public import methods_of, public
 from ..memory.array import DeviceArray, form_of
 from ..memory.buffer import meta
+from ..memory.deferred import Deferred
 from ..memory.foreign import shared
 from ..memory.lifted import Lifted, device_of
 from ..memory.sparse import Sparse
@@ -221,12 +222,12 @@ class Tensor(HostAccess, History):
 
     def data_ptr(self) -> int:
         """The address of the first element in the memory of the tensor's device."""
-        data = self._data
+        data = self._data.settled() if self._data.__class__ is Deferred else self._data
         return int(data.data_ptr() if data.__class__ is DeviceArray else self._host_array().ctypes.data)
 
     def storage_offset(self) -> int:
         """The offset of the first element in the memory that the tensor views, in elements."""
-        data = self._data
+        data = self._data.settled() if self._data.__class__ is Deferred else self._data
         if data.__class__ is DeviceArray:
             return int(data.offset)
         data = self._host_array()

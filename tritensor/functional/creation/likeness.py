@@ -55,7 +55,7 @@ def made_like(
 def lifted_as(x: Tensor, made: Tensor) -> Tensor:
     """A new tensor; inside of a transformation one that results of `x` can be written to."""
     data = x._data
-    lifted = isinstance(data, Lifted) and data.__class__ is not Sparse
+    lifted = isinstance(data, Lifted) and data.level is not None and data.__class__ is not Sparse
     return lifting.like(made, data) if lifted and not isinstance(made._data, Lifted) else made
 
 

@@ -38,7 +38,8 @@ def _strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_
         offset = whole("as_strided", "storage_offset", storage_offset)
         if offset < 0:
             raise ShapeError(f"Tensor: invalid storage offset {offset}")
-        offset -= 0 if isinstance(input._data, Lifted) else input.storage_offset()
+        lifted = isinstance(input._data, Lifted) and input._data.level is not None
+        offset -= 0 if lifted else input.storage_offset()
     return view_registry["as_strided"], (shape, strides, offset, input.stride())
 
 

@@ -21,6 +21,7 @@ from ...ground.index import Names
 from ...host.copying import LARGE
 from ...kernels.indexing.joining import cat
 from ...memory.array import DeviceArray
+from ...memory.deferred import Deferred
 from ...memory.lifted import Lifted
 from ...memory.storage import owner_of, strided_in_memory
 from ...tensors import Tensor, wrap
@@ -74,7 +75,8 @@ class View:
         if type(data) is not ndarray and type(data) is not DeviceArray:
             if not isinstance(data, Lifted):
                 data = x._host_array()
-            return self.attach(x, data.shape, self.of_array(data, arguments), arguments)
+            made = self.attach(x, data.shape, self.of_array(data, arguments), arguments)
+            return Deferred.rules.keep(made) if Deferred.used else made
         return self.attach(x, data.shape, self.take(data, *arguments), arguments)
 
     def of_array(self, array: Any, arguments: tuple[Any, ...]) -> Any:
@@ -89,7 +91,7 @@ class View:
         node = record(_PiecesGradient(self, data.shape, keys, dim), (x._edge(),), outputs=len(keys))
         return tuple(
             [
-                self.attach(x, data.shape, self.of_array(data, (key,)), (key,), Slot(node, place))
+                _kept(self.attach(x, data.shape, self.of_array(data, (key,)), (key,), Slot(node, place)))
                 for place, key in enumerate(keys)
             ]
         )
@@ -149,6 +151,10 @@ class View:
 
     def __repr__(self) -> str:
         return f"<view operator {self.name}>"
+
+
+def _kept(x: Tensor) -> Tensor:
+    return Deferred.rules.keep(x) if Deferred.used else x
 
 
 class _ViewGradient(Gradient):

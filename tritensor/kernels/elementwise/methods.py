@@ -22,7 +22,9 @@ from ...ground.composing import shown_as
 from ...ground.public import method
 from ...host.threads import quietly
 from ...memory.array import DeviceArray
+from ...memory.deferred import Deferred
 from ...operators import Operator
+from ...operators.deferring import repeated
 from ...operators.inplace import check_writable, in_place
 from ...operators.outputs import into, takes_out
 from ...runtime.choice import NEVER, allowed, available
@@ -158,6 +160,11 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
             result._data = out
             result._counter = result._origin = result._node = None
             result._needs = False
+        elif type(x) is Deferred:
+            noted = None if listed and casts.on else repeated(operator, self)
+            if noted is None:
+                return operator(self)
+            result = noted[0]
         else:
             known = replays.get((x.form,)) if type(x) is DeviceArray and not (listed and casts.on) else None
             result = None if known is None else known.run(x)
@@ -217,6 +224,11 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                 number, needs = True, self._needs
                 if type(x) is ndarray and (x.dtype is plain or x.dtype in floating) and x.size < large:
                     out = reference(x, other)
+                elif type(x) is Deferred:
+                    noted = None if listed and casts.on else repeated(operator, self, other)
+                    if noted is None:
+                        return operator(self, other)
+                    result, known = noted[0], noted[1]
                 else:
                     known = remembered((x.form, kind)) if type(x) is DeviceArray else _UNKNOWN
                     result = known.run(x, other)
@@ -231,6 +243,11 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                     if y.dtype is not dtype or (dtype is not usual and dtype not in direct) or x.size >= large:
                         return operator(self, other)
                     out = reference(x, y)
+                elif type(x) is Deferred:
+                    noted = None if listed and casts.on else repeated(operator, self, other)
+                    if noted is None:
+                        return operator(self, other)
+                    result, known = noted[0], noted[1]
                 else:
                     known = remembered((x.form, y.form))
                     result = known.run(x, y)

@@ -18,6 +18,7 @@ class Sorting(AlongDim):
     """The sorted elements and their indices; NaN is larger than every number, as in PyTorch."""
 
     family = "sorting"
+    deferrable = False  # NumPy says how the results are laid out
     about = "Blocks are sorted in place, then merged; equal elements keep their order."
 
     def resolve_dtypes(self, call: Call) -> Dtypes:

@@ -39,6 +39,7 @@ class Ctc(Operator):
 
     family = "loss"
     repeatable = True
+    deferrable = False
 
     def __init__(self, name: str, reference: Callable[..., Any], outputs: tuple[str, ...] = ("out",)) -> None:
         super().__init__(name, reference, Wide("floating", "ctc_loss_cpu"), outputs=outputs)

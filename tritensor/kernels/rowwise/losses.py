@@ -46,6 +46,7 @@ class ClassLoss(Operator):
     family = "loss"
     about = "Scores become losses in one pass; gradients come out of the same pass when they are needed."
     repeatable = True
+    deferrable = False  # the elements of the targets are checked
     native = Native()
     main = 0  # the further outputs, for the gradient, have the compute dtype
 

@@ -26,6 +26,7 @@ class Triangular(Operator):
     about = "Blocks of rows by substitution, what is left of them by products on tensor cores."
     batched = staticmethod(in_front)
     repeatable = True
+    deferrable = False  # NumPy says how the results are laid out
     holomorphic = False
 
     def __init__(self, name: str, rule: Rule, reference: Callable[..., Any] | None = None) -> None:

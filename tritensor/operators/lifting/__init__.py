@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.levels import aligned, at, enter, followed, innermost, lifted_to, write
+from ...memory.deferred import Deferred
 from ...memory.lifted import Lifted
 from ...memory.sparse import Sparse
 from ...tensors import Tensor
@@ -23,6 +24,8 @@ __all__ = ["apply", "like", "write"]
 
 def apply(operator: Any, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
     """An operator's results on tensors of which at least one is inside of a transformation, or sparse."""
+    if any(isinstance(x, Tensor) and x._data.__class__ is Deferred for x in inputs):
+        return Deferred.rules.apply(operator, inputs, metadata)
     if Sparse.used and any(isinstance(x, Tensor) and x._data.__class__ is Sparse for x in inputs):
         return Sparse.rules.apply(operator, inputs, metadata)
     call = operator.prepared(inputs, metadata)

@@ -1,0 +1,185 @@
+"""Views, casts, and changes of memory inside of a compiled function."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from ...autograd.mode import no_grad
+from ...ground.locks import lock
+from ...memory import buffer
+from ...memory.deferred import Deferred, Form
+from ...tensors import Tensor, wrap
+from ...types import devices, layout
+from .noting import UNNOTED
+from .region import Function, Known, Memory, Region, Step, current
+
+_getrefcount, _counting = sys.getrefcount, lock()
+
+
+def view(array: Deferred, kind: Any, arguments: tuple[Any, ...]) -> Any:
+    """A view of a deferred array."""
+    region = current.region
+    array.shared = True
+    if region is None or (array.value is None and array.region is not region):
+        array.settled()
+    if region is None or array.value is not None:
+        found = kind.of_array(array.value, arguments)
+        if region is None:
+            return found
+        holder = wrap(found)
+        region.enter(holder)
+        if holder._data.__class__ is Deferred:
+            holder._data.shared = True
+        return holder._data
+    model = buffer.empty(array.shape, array.dtype, devices.meta, array.strides)
+    seen = kind.of_array(model, arguments)
+    found = _function(region, array, kind.name, kind.take, arguments, (seen.shape, seen.strides, seen.dtype))
+    found.shared = True
+    return found
+
+
+def cast(array: Deferred, kind: np.dtype[Any], function: Callable[[Any], Any]) -> Any:
+    """A contiguous copy of a deferred array in another dtype, which `function` makes of an array."""
+    region = current.region
+    if (
+        region is None
+        or array.value is not None
+        or array.region is not region
+        or kind in UNNOTED
+        or array.dtype in UNNOTED
+    ):
+        return function(array.settled())
+    form = array.shape, layout.contiguous_strides(array.shape), kind
+    return _function(region, array, "cast", function, (), form, kind)
+
+
+def _function(
+    region: Region,
+    array: Deferred,
+    name: str,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    form: tuple[Any, Any, Any],
+    kind: np.dtype[Any] | None = None,
+) -> Any:
+    key = name, array.index, kind, _hashable(arguments)
+    known = region.node.next.get(key)
+    if known is None:
+        made = Function(name, function, arguments, kind is not None)
+        step = Step(made, (array.index,), {}, len(region.values), None, [Form.of(*form, array.device)])
+        known = region.node.next[key] = Known(region.node, step)
+        region.memory.count += 1
+    return region.add(known, (), ())[0]._data
+
+
+def _hashable(value: object) -> object:
+    if value.__class__ is slice:
+        return "slice", value.start, value.stop, value.step
+    return tuple(map(_hashable, value)) if isinstance(value, (tuple, list)) else value
+
+
+def keep(x: Tensor) -> Tensor:
+    """The tensor, which holds what was noted: give it the array when the run ends."""
+    region = current.region
+    if region is not None and x._data.__class__ is Deferred:
+        region.made.append(ref(x))
+    return x
+
+
+def before_change(x: Tensor, stays: bool = False) -> None:
+    """Compute what reads memory that is going to be changed.
+
+    Args:
+        stays: the change is noted, too, where that is possible; otherwise the tensor gets its array.
+    """
+    region = current.region
+    if region is None or (stays and x._data.__class__ is Deferred and x._data.value is None):
+        return
+    region.run()
+    if not stays:
+        settle(x)
+
+
+def settle(*tensors: Tensor) -> None:
+    """Give tensors the arrays of what was noted."""
+    for x in tensors:
+        if x._data.__class__ is Deferred:
+            x._data = x._data.settled()
+
+
+def rebind(x: Tensor, result: Tensor, replaced: bool) -> bool:
+    """Let a change in place be another value of the tensor; False, with plain arrays, where memory has to change.
+
+    Args:
+        replaced: `result` may be a tensor of the program.
+    """
+    data, made = x._data, result._data
+    if (
+        data.__class__ is Deferred
+        and data.value is None
+        and not data.shared
+        and made.__class__ is Deferred
+        and made.value is None
+        and made.region is data.region is current.region
+        and not made.shared
+        and (made.strides, made.device) == (data.strides, data.device)
+        and x._origin is None
+        and _getrefcount(data) <= _ALONE
+    ):
+        if replaced:
+            with no_grad():
+                made = result.clone()._data
+        x._data = made
+        made.region.made.append(ref(x))
+        return True
+    region = current.region
+    if region is not None:
+        region.run()
+    settle(x, result)
+    return False
+
+
+_ALONE = 4  # the references of `rebind`'s arguments to an array that one tensor and one region hold
+
+
+def settle_all(tensors: Iterable[Any] = ()) -> None:
+    """Compute all that was noted, and give tensors plain arrays: before code that works on arrays."""
+    region = current.region
+    if region is not None:
+        region.close()
+    settle(*[x for x in tensors if isinstance(x, Tensor)])
+
+
+@contextmanager
+def running(memory: Memory, tensors: Sequence[Tensor]) -> Iterator[Region]:
+    """A block in which the calls of some tensors are noted."""
+    region = Region(memory)
+    with _counting:
+        Deferred.used += 1
+    before, current.region = current.region, region
+    for x in tensors:
+        region.enter(x)
+    try:
+        yield region
+        region.close()
+    finally:
+        current.region = before
+        region.settle()
+        with _counting:
+            Deferred.used -= 1
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """A block in which nothing is noted."""
+    before, current.region = current.region, None
+    try:
+        yield
+    finally:
+        current.region = before

@@ -1,0 +1,340 @@
+"""Regions: what a run of a compiled function has noted, and the tree of the calls that it knows."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+from weakref import ref
+
+import numpy as np
+
+from ...autograd.mode import no_grad
+from ...autograd.precision import state
+from ...memory.array import DeviceArray
+from ...memory.deferred import Deferred, Form
+from ...runtime.call import Call, Operator
+from ...runtime.replay import table
+from ...tensors import Tensor, wrap
+from ...types import devices
+
+ndarray = np.ndarray
+Array = np.ndarray | DeviceArray
+_getrefcount = sys.getrefcount
+
+
+class Number(int):
+    """Where a step's number stands among those of its stretch."""
+
+    __slots__ = ()
+
+
+class Function:
+    """A function of one array that is no operator: a view, or a cast."""
+
+    __slots__ = ("arguments", "cast", "function", "name")
+
+    def __init__(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], cast: bool = False) -> None:
+        self.name, self.function, self.arguments, self.cast = name, function, arguments, cast
+
+    def __call__(self, array: Array) -> Array:
+        """What it makes of an array."""
+        return self.function(array, *self.arguments)
+
+
+class Step:
+    """One noted call.
+
+    Attributes:
+        operator: an `Operator`, or `Function`.
+        inputs: for each input its place among the values, a `Number`, or a constant in a tuple.
+        metadata: the keyword arguments; a `Number` in place of each that is one of the call's own.
+        outputs: the places of the results.
+        call: with checked arguments and dtypes, without arrays.
+        forms: of the results.
+    """
+
+    __slots__ = ("call", "forms", "inputs", "metadata", "operator", "outputs")
+
+    def __init__(
+        self,
+        operator: Operator | Function,
+        inputs: tuple[Any, ...],
+        metadata: dict[str, Any],
+        first: int,
+        call: Call | None,
+        forms: Sequence[Form],
+    ) -> None:
+        self.operator: Any = operator
+        self.call: Any = call
+        self.inputs, self.metadata, self.forms = inputs, metadata, tuple(forms)
+        self.outputs = range(first, first + len(forms))
+
+    def compute(self, values: Sequence[Any], numbers: Sequence[Any]) -> Sequence[Any]:
+        """The results' arrays."""
+        if self.operator.__class__ is Function:
+            return (self.operator(values[self.inputs[0]]),)
+        inputs = [
+            numbers[x] if x.__class__ is Number else wrap(values[x]) if x.__class__ is int else x[0]
+            for x in self.inputs
+        ]
+        metadata = {
+            name: numbers[value] if value.__class__ is Number else value for name, value in self.metadata.items()
+        }
+        found = self.operator(*inputs, **metadata)
+        return [each._data for each in found] if found.__class__ is tuple else (found._data,)
+
+
+class Known:
+    """A call that was noted before, after the same calls.
+
+    Attributes:
+        next: the calls that were noted after it, by key; None for one that cannot be noted.
+        step: what it was; None of the root.
+        replay: what the tape needs, see `Replay`.
+        checks: for each of the call's numbers the function that checks it, or None.
+        plans: how all that was noted up to here is computed, by the places of the results that are wanted.
+    """
+
+    __slots__ = ("before", "checks", "next", "plans", "replay", "step")
+
+    def __init__(self, before: Known | None = None, step: Step | None = None) -> None:
+        self.before, self.step = before, step
+        self.next: dict[Any, Known | None] = {}
+        self.plans: dict[tuple[int, ...], Plan] = {}
+        self.checks: list[Any] = []
+        self.replay: Any = None
+
+    def steps(self) -> list[Step]:
+        """All calls up to this one."""
+        found, node = list[Step](), self
+        while node.step is not None and node.before is not None:
+            found.append(node.step)
+            node = node.before
+        return found[::-1]
+
+
+class Plan(Protocol):
+    """How some noted calls are computed.
+
+    Attributes:
+        gain: the microseconds that noting them spares, about.
+    """
+
+    gain: float
+
+    def run(self, values: list[Any], numbers: Sequence[Any]) -> None:
+        """Put the results that are wanted in their places among the values."""
+
+
+class Memory:
+    """What a compiled function knows of its runs: the tree of its calls.
+
+    Args:
+        plan: makes the plan of some steps: `(steps, places of wanted results, forms of arrays that were there)`.
+    """
+
+    def __init__(self, plan: Callable[[list[Step], tuple[int, ...], dict[int, Any]], Plan]) -> None:
+        self.plan = plan
+        self.roots = table()  # which is emptied where a setting changes
+        self.count = 0
+        #: by the forms of its arguments, the microseconds that noting its calls spares
+        self.gains: dict[Any, Any] = table()
+
+    def root(self) -> Known:
+        """Where a run begins."""
+        found: Any = self.roots.get("root")
+        if found is None or self.count > _MOST_KNOWN:
+            self.roots["root"] = found = Known()  # type: ignore[assignment]
+            self.count = 0
+        return found
+
+
+#: of the calls of one compiled function; a number that changes with each run would fill the memory
+_MOST_KNOWN = 20_000
+#: noted calls after which they are computed, so that a long function's first results do not wait for its last plan
+MOST_STEPS = 512
+
+
+class _Current(threading.local):
+    region: Region | None = None
+
+
+current = _Current()
+
+
+class Region:
+    """One run of a compiled function.
+
+    Attributes:
+        stretch: how often it has computed what was noted; gain: the microseconds that this spared, about.
+        values: since then, in the order of their places: arrays that were there, and what was noted.
+        places: of arrays that were there, by id.
+        tensors: by place, the tensors that were made with what was noted.
+        made: references to other tensors that hold such arrays, and to those whose arrays are computed.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.stretch = memory, 0
+        self.made: list[Any] = []
+        self.gain = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.stretch += 1
+        self.node = self.memory.root()
+        self.values: list[Any] = []
+        self.tensors: dict[int, Tensor] = {}
+        self.places: dict[int, int] = {}
+        self.numbers: list[Any] = []
+        self.steps = 0
+
+    def enter(self, x: Tensor) -> None:
+        """Let a tensor of an array be one whose calls are noted."""
+        data = x._data
+        if data.__class__ is ndarray:
+            x._data = Deferred(self, -1, Form.of(data.shape, x.stride(), data.dtype, devices.cpu), data)
+        elif data.__class__ is DeviceArray:
+            x._data = Deferred(self, -1, Form.of(data.shape, data.strides, data.dtype, data.device), data)
+        else:
+            return
+        self.made.append(ref(x))
+
+    def add(self, node: Known, fresh: Sequence[Any], numbers: Sequence[Any]) -> list[Tensor]:
+        """Note a call; nothing may fail from here on."""
+        values = self.values
+        for data in fresh:
+            self.places[id(data)] = len(values)
+            values.append(data)
+        self.numbers += numbers
+        self.node = node
+        self.steps += 1
+        tensors = []
+        assert node.step is not None
+        for form in node.step.forms:
+            made = Deferred(self, len(values), form)
+            values.append(made)
+            tensor = wrap(made)
+            self.tensors[made.index] = tensor
+            tensors.append(tensor)
+        return tensors
+
+    def place(self, data: Array, fresh: list[Any], key: list[Any]) -> int:
+        """The place of an array that is there, which goes into a call's key."""
+        found = self.places.get(id(data))
+        if found is None:
+            for position, each in enumerate(fresh):
+                if each is data:
+                    key.append(~position)
+                    return len(self.values) + position
+            found = len(self.values) + len(fresh)
+            fresh.append(data)
+            key.append(data.form if data.__class__ is DeviceArray else (data.dtype, data.shape, data.strides))
+        else:
+            key.append(found)
+        return found
+
+    def run(self) -> None:
+        """Compute what was noted and is still referenced."""
+        if not self.steps:
+            return
+        node, values, numbers, tensors = self.node, self.values, self.numbers, self.tensors
+        self._begin()
+        wanted = _wanted(values, tensors)
+        deferred = [values[i] for i in wanted]
+        self.made += [ref(tensors[i]) for i in wanted]
+        tensors.clear()
+        try:
+            with settled_mode():
+                plan = node.plans.get(wanted)
+                if plan is None:
+                    plan = node.plans[wanted] = self.memory.plan(node.steps(), wanted, _forms(values))
+                self.gain += plan.gain
+                plan.run(values, numbers)
+        except BaseException as error:
+            for each in deferred:
+                each.region = _Failed(error)
+            raise
+        for each, place in zip(deferred, wanted, strict=True):
+            found = values[place]
+            each.value = found if _as_noted(found, each) else _restrided(found, each)
+
+    def close(self) -> None:
+        """Compute all that is referenced, and give the tensors that hold it plain arrays."""
+        self.run()
+        self.settle()
+
+    def settle(self) -> None:
+        """Give tensors whose arrays are computed these arrays."""
+        for each in self.made:
+            x = each()
+            if x is not None and x._data.__class__ is Deferred and x._data.value is not None:
+                x._data = x._data.value
+        self.made = []
+
+
+class _Failed:
+    """What stands in for the region of arrays that could not be computed."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def run(self) -> None:
+        """Raise."""
+        raise self.error
+
+
+def _forms(values: list[Any]) -> dict[int, Any]:
+    """The forms of the arrays among values, by place."""
+    found = {}
+    for place, data in enumerate(values):
+        if data.__class__ is DeviceArray:
+            found[place] = Form.of(data.shape, data.strides, data.dtype, data.device)
+        elif data.__class__ is ndarray:
+            steps = tuple([step // max(data.itemsize, 1) for step in data.strides])
+            found[place] = Form.of(data.shape, steps, data.dtype, devices.cpu)
+    return found
+
+
+def _wanted(values: list[Any], tensors: dict[int, Tensor]) -> tuple[int, ...]:
+    """The places of what something beside the region references: the array, or the tensor that was made with it."""
+    count, found = _getrefcount, []
+    for place in tensors:  # `items` would hold a reference of its own
+        tensor = tensors[place]
+        # of the array: the list, the argument, and the tensor; of the tensor: the dict, the name, the argument
+        held = 3 if tensor._data is values[place] else 2
+        if count(values[place]) > held or (held == 3 and count(tensor) > 3):
+            found.append(place)
+    return tuple(found)
+
+
+@contextmanager
+def settled_mode() -> Iterator[None]:
+    """A block in which operators compute: nothing is noted, recorded or cast."""
+    region, current.region = current.region, None
+    types, state.types = state.types, frozenset()
+    try:
+        with no_grad():
+            yield
+    finally:
+        current.region, state.types = region, types
+
+
+def _as_noted(array: Array, noted: Deferred) -> bool:
+    if array.__class__ is DeviceArray:
+        return bool(array.strides == noted.strides)
+    if np.asarray(array).flags.c_contiguous:
+        return noted.is_contiguous()
+    return tuple([step // array.itemsize for step in array.strides]) == noted.strides
+
+
+def _restrided(array: Array, noted: Deferred) -> Any:
+    """A copy of an array with the strides that were noted, which programs have seen."""
+    if array.__class__ is ndarray and not noted.size:
+        return array
+    made = wrap(array).new_empty_strided(noted.shape, noted.strides)
+    with settled_mode():
+        made.copy_(wrap(array))
+    return made._data
