@@ -1,0 +1,1 @@
+"""Groups of noted calls as one operator each."""
