@@ -1,10 +1,17 @@
-"""`torch.compiler`: the calls that programs make to PyTorch's compilers. Every program runs as Python here, so these
-return what they are passed."""
+"""`torch.compile` and `torch.compiler`: the calls inside of a compiled function are noted and computed together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
+
+from .autograd.mode import recording
+from .kernels.fused.plans import Plan
+from .memory.array import DeviceArray
+from .memory.lifted import open_levels
+from .operators import deferring
+from .tensors import Tensor
 
 __all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "is_dynamo_compiling", "reset"]
 
@@ -21,21 +28,109 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """The module or function itself; without one, a decorator that returns what it decorates.
-
-    Kernels are compiled when they are first launched, and a model's step becomes one call by `cuda.graph`.
+    """Make a function or module faster: its operators are noted while Python runs it, and computed in fused kernels.
 
     >>> import tritensor as torch
-    >>> model = torch.nn.Linear(2, 2)
-    >>> torch.compile(model, mode="reduce-overhead") is model
-    True
+    >>> @torch.compile
+    ... def scaled(x):
+    ...     return (x * 2 + 1).relu()
+    >>> scaled(torch.tensor([-3.0, 1.0]))
+    tensor([0., 3.])
     """
-    return model if model is not None else lambda decorated: decorated
+    if model is None:
+        return lambda decorated: compile(
+            decorated,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
+    if disable or backend == "eager":
+        return model
+    from .nn import Module
+
+    if isinstance(model, Module):
+        from .nn.compiled import OptimizedModule
+
+        return OptimizedModule(model, compiled(model.__call__), compile)
+    return compiled(model)
 
 
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """The function itself; without one, a decorator that returns what it decorates."""
-    return fn if fn is not None else lambda decorated: decorated
+def compiled(function: Callable[..., T]) -> Callable[..., T]:
+    """The function, of which each call is a run of noted calls."""
+    memory = deferring.Memory(Plan)
+
+    @functools.wraps(function)
+    def run(*args: Any, **named: Any) -> T:
+        if open_levels.stack or deferring.current.region is not None:
+            return function(*args, **named)
+        tensors: list[Tensor] = []
+        key = (recording.enabled, *_forms(args, tensors), *(_forms(named.items(), tensors) if named else ()))
+        gain: Any = memory.gains.get(key)
+        if gain is not None and gain < _LEAST:
+            return function(*args, **named)
+        with deferring.running(memory, tensors) as region:
+            found = function(*args, **named)
+        if gain is None:
+            memory.gains[key] = region.gain
+        return found
+
+    run._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
+    return run
+
+
+#: microseconds that noting has to spare: entering a function and leaving it takes as long
+_LEAST = 15.0
+
+
+def _forms(values: Iterable[Any], tensors: list[Tensor]) -> list[Any]:
+    """What the gain of a call depends on, of its arguments; all tensors among them are appended to `tensors`."""
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            tensors.append(value)
+            data = value._data
+            found += (data.form,) if data.__class__ is DeviceArray else (data.dtype, data.shape)
+        elif isinstance(value, (tuple, list)):
+            found += _forms(value, tensors)
+        elif isinstance(value, dict):
+            found += _forms(value.items(), tensors)
+        else:
+            found.append(value if value.__class__ in _PLAIN else value.__class__)
+    return found
+
+
+_PLAIN = frozenset((bool, int, float, str, type(None)))
+
+
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """All tensors in tuples, lists and dicts."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from tensors_in(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from tensors_in(each)
+
+
+def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """The function, of which nothing is noted where a compiled function calls it; without one, a decorator."""
+    if fn is None:
+        return lambda decorated: disable(decorated, recursive, reason=reason)
+
+    @functools.wraps(fn)
+    def run(*args: Any, **named: Any) -> Any:
+        if deferring.current.region is None:
+            return fn(*args, **named)
+        deferring.settle_all(tensors_in((args, named)))
+        with deferring.paused():
+            return fn(*args, **named)
+
+    return run
 
 
 def allow_in_graph(fn: T) -> T:
@@ -44,14 +139,15 @@ def allow_in_graph(fn: T) -> T:
 
 
 def is_compiling() -> bool:
-    """False: programs run as Python."""
-    return False
+    """True inside of a compiled function."""
+    return deferring.current.region is not None
 
 
-def is_dynamo_compiling() -> bool:
-    """False: programs run as Python."""
-    return False
+is_dynamo_compiling = is_compiling
 
 
 def reset() -> None:
-    """Does nothing: there is nothing to forget."""
+    """Forget all compiled functions' plans."""
+    from .runtime.replay import forget
+
+    forget()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from .compiler import disable
 from .errors import warn
 
 __all__ = ["Final", "annotate", "export", "ignore", "is_scripting", "is_tracing", "script", "script_if_tracing"]
@@ -46,8 +44,7 @@ def unused(fn: T) -> T:
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """The function itself, or a decorator that returns what it decorates."""
-    found: Callable[..., Any] | Any = disable(drop) if callable(drop) else disable()
-    return found
+    return drop if callable(drop) else lambda decorated: decorated
 
 
 def annotate(the_type: Any, the_value: T) -> T:

@@ -32,12 +32,12 @@ ROOMS = (
 # The doors: modules and small folders that stand where PyTorch, Python or a user's import looks for them. Each is
 # listed after the highest room that it imports from, and the rooms after that one may import it.
 DOORS = {
-    "": "errors settings version compiler jit multiprocessing onnx",
+    "": "errors settings version jit multiprocessing onnx",
     "tensors": "return_types",
     "functional": "amp backends cpu fft library masked overrides quasirandom random signal sparse special",
     "linalg": "array_api",
-    "cuda": "accelerator profiler pytest_plugin scripts testing",
-    "nn": "distributions",
+    "cuda": "accelerator profiler pytest_plugin testing",
+    "nn": "compiler distributions scripts",
     "optim": "sklearn",
     "serialization": "hub",
     "vision": "__init__ __main__",

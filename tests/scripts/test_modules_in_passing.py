@@ -24,11 +24,11 @@ from tritensor import multiprocessing as mp
 from ..needs import needs_triton
 
 
-def test_compile_returns_what_it_is_passed() -> None:
+def test_compile_takes_pytorchs_arguments() -> None:
     model = torch.nn.Linear(2, 2)
-    assert torch.compile(model, mode="max-autotune", fullgraph=True) is model
-    assert torch.compile(dynamic=True)(abs) is abs and torch.compile(abs) is abs
-    assert torch.compiler.disable(abs) is abs and torch.compiler.disable(recursive=False)(abs) is abs
+    made = torch.compile(model, mode="max-autotune", fullgraph=True)
+    assert made._orig_mod is model and torch.compile(model, disable=True) is model
+    assert torch.compile(dynamic=True)(abs)(-1) == 1 and torch.compiler.disable(recursive=False)(abs)(-1) == 1
     assert torch.compiler.allow_in_graph(abs) is abs and not torch.compiler.is_compiling()
     assert not torch.compiler.is_dynamo_compiling()
     torch.compiler.reset()

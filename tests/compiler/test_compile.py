@@ -1,0 +1,324 @@
+"""What a compiled function does beside computing: sharing, changes in place, gradients, randomness, exceptions."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor.kernels.fused import plans
+from tritensor.memory.deferred import Deferred
+from tritensor.operators import deferring
+
+F = torch.nn.functional
+
+
+@pytest.fixture
+def units(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The units of all plans that are made: the name of a group, or of a call by itself."""
+    found: list[list[str]] = []
+    make = plans.Plan.__init__
+
+    def noted(self: Any, *args: Any) -> None:
+        make(self, *args)
+        found.append([unit.operator.name if hasattr(unit, "operator") else "-" for unit in self.units])
+
+    monkeypatch.setattr(plans.Plan, "__init__", noted)
+    return found
+
+
+def alike(function: Callable[..., Any], *inputs: Any) -> None:
+    """Fail unless three compiled calls return what a plain one does, as plain tensors."""
+    compiled = torch.compile(function)
+    for _ in range(3):
+        wanted = function(*[x.clone() for x in inputs])
+        found = compiled(*[x.clone() for x in inputs])
+        for x, y in zip(*[z if isinstance(z, tuple) else (z,) for z in (found, wanted)], strict=True):
+            assert not isinstance(x._data, Deferred)
+            torch.testing.assert_close(x, y)
+
+
+def test_chain_is_one_kernel(units: list[list[str]]) -> None:
+    alike(lambda x, y: ((x * 2 + y).tanh() - x).sigmoid() * y, torch.randn(8, 40), torch.randn(8, 40))
+    assert units[0] == ["mul_add_tanh_sub_and_2_more"]
+
+
+def test_rows_are_one_kernel(units: list[list[str]]) -> None:
+    x, w, b = torch.randn(6, 50), torch.randn(50), torch.randn(50)
+    alike(lambda x: F.gelu(F.layer_norm(x * 2, (50,), w, b)) + x, x)
+    alike(lambda x: F.softmax(x * 0.5 + w, -1) * x.sum(-1, keepdim=True), x)
+    assert [len(each) for each in units] == [1, 1]
+
+
+def test_what_died_inside_is_not_stored() -> None:
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(10):
+            x = x * 1.01 + 0.5
+        return x
+
+    compiled, x = torch.compile(chain), torch.randn(64)
+    compiled(x)
+    (operator,) = [each for each in plans._operators.values() if len(each.stages) == 20]
+    assert operator.wanted == (operator.stages[-1].outputs[0],)
+
+
+def test_numbers_make_no_new_plan(units: list[list[str]]) -> None:
+    compiled = torch.compile(lambda x, k: (x * k + k).relu() ** 2)
+    x = torch.randn(300)
+    for k in (0.5, 2.5, -1.0):
+        torch.testing.assert_close(compiled(x, k), (x * k + k).relu() ** 2)
+    assert len(units) == 1
+
+
+def test_changes_in_place() -> None:
+    x, y = torch.randn(5, 6), torch.randn(5, 6)
+
+    def inside(x: torch.Tensor, y: torch.Tensor) -> Any:
+        z = x * 2
+        z += y
+        z[0] = 1
+        z[:, 1].mul_(3)
+        row = z[2]
+        z.sub_(1)
+        return z, row, z.detach().add_(1), z
+
+    alike(inside, x, y)
+
+    def given(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        x.mul_(2)
+        return x + y
+
+    for function in (given, torch.compile(given)):
+        one = torch.ones(3)
+        assert function(one).tolist() == [4.0] * 3 and one.tolist() == [2.0] * 3
+
+
+def test_detach_then_in_place() -> None:
+    def function(x: torch.Tensor) -> Any:
+        y = x * 3
+        z = y.detach()
+        z.add_(1)
+        return y, z
+
+    alike(function, torch.randn(4))
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_gradients(inside: bool) -> None:
+    w = torch.randn(7, 7, requires_grad=True)
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        h = F.gelu(x @ w) * x
+        h = h - h.mean(-1, keepdim=True)
+        total = (F.softmax(h, -1) * x).sum()
+        if inside:
+            total.backward()
+        return total
+
+    x, found = torch.randn(3, 7), []
+    for function in (loss, torch.compile(loss)):
+        for _ in range(2):
+            w.grad = None
+            total = function(x)
+            if not inside:
+                total.backward()
+        assert isinstance(w.grad._data, np.ndarray)
+        found.append(w.grad.clone())
+    torch.testing.assert_close(*found)
+
+
+def test_double_backward_across_a_cut() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = (x.sin() * x).sum()
+        (first,) = torch.autograd.grad(y, x, create_graph=True)
+        scale = first.abs().max().item()
+        return (first * scale).sum()
+
+    results = []
+    for each in (function, torch.compile(function)):
+        x = torch.linspace(-1, 1, 9, requires_grad=True)
+        each(x).backward()
+        results.append(x.grad)
+    torch.testing.assert_close(*results)
+
+
+def test_saved_value_that_is_changed_raises() -> None:
+    def function(x: torch.Tensor) -> None:
+        y = x.exp()
+        z = y * 2
+        y.add_(1)
+        z.sum().backward()
+        y.sum().backward()
+
+    for each in (function, torch.compile(function)):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            each(torch.ones(3, requires_grad=True))
+
+
+def test_hand_written_optimizer() -> None:
+    def adam(p: Any, g: Any, m: Any, v: Any, t: int) -> None:
+        m.mul_(0.9).add_(g, alpha=0.1)
+        v.mul_(0.99).addcmul_(g, g, value=0.01)
+        p.addcdiv_(m / (1 - 0.9**t), (v / (1 - 0.99**t)).sqrt() + 1e-8, value=-0.01)
+
+    states = []
+    for each in (adam, torch.compile(adam)):
+        torch.manual_seed(0)
+        p, g, m, v = torch.randn(50), torch.randn(50), torch.zeros(50), torch.zeros(50)
+        for t in (1, 2, 3):
+            each(p, g, m, v, t)
+        states.append((p, m, v))
+    for one, other in zip(*states, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_optimizer_and_dropout_in_a_step() -> None:
+    def trained(compiled: bool) -> list[float]:
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.Dropout(0.3), torch.nn.Linear(8, 3)
+        )
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+
+        def step(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            loss = F.cross_entropy(model(x), target)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            return loss
+
+        run = torch.compile(step) if compiled else step
+        return [run(torch.randn(6, 4), torch.randint(0, 3, (6,))).item() for _ in range(5)]
+
+    assert trained(True) == pytest.approx(trained(False), rel=1e-5)
+
+
+def test_exceptions_leave_plain_tensors() -> None:
+    kept: list[torch.Tensor] = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        kept.append(x * 2)
+        return x + torch.ones(99)
+
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(3\) must match"):
+        torch.compile(function)(x)
+    assert isinstance(x._data, np.ndarray) and deferring.current.region is None
+    assert kept[0].tolist() == [2.0] * 3
+
+
+def test_error_of_a_bool_as_factor_is_raised_at_its_line() -> None:
+    def function(x: torch.Tensor) -> str:
+        try:
+            torch.add(x, x, alpha=True)
+        except RuntimeError as error:
+            return str(error)
+        return ""
+
+    assert torch.compile(function)(torch.ones(2)).startswith("Boolean alpha only supported")
+
+
+def test_values_that_control_the_program() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        while y.sum() < 100:
+            y = y * 2
+        return y if bool((y > 3).any()) else -y
+
+    alike(function, torch.rand(5) + 0.1)
+    alike(function, torch.rand(5) + 30)
+
+
+def test_transformations_inside_and_outside() -> None:
+    def inside(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        return torch.func.vmap(lambda row: row.softmax(0) + y[0])(y) + torch.func.grad(lambda z: (z * y).sum())(x)
+
+    alike(inside, torch.randn(3, 3))
+    compiled = torch.compile(lambda x: (x.sin() * x).sum())
+    x = torch.randn(4)
+    torch.testing.assert_close(torch.func.grad(compiled)(x), x.sin() + x * x.cos())
+
+
+def test_threads_have_their_own_regions() -> None:
+    compiled = torch.compile(lambda x: (x * 2 + 1).exp().softmax(-1))
+    inputs, found = [torch.randn(20, 30) for _ in range(8)], {}
+
+    def work(i: int) -> None:
+        for _ in range(5):
+            found[i] = compiled(inputs[i])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for i, x in enumerate(inputs):
+        torch.testing.assert_close(found[i], (x * 2 + 1).exp().softmax(-1))
+
+
+def test_module() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
+    compiled = torch.compile(model)
+    assert compiled._orig_mod is model and next(iter(compiled.state_dict())) == "_orig_mod.0.weight"
+    assert not compiled.eval().training and not model[2].training
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(compiled(x), model(x))
+    compiled.train()
+    before = model[1].running_mean.clone()
+    compiled(x)
+    assert not torch.equal(before, model[1].running_mean)
+    again = copy.deepcopy(compiled).eval()
+    torch.testing.assert_close(again(x), compiled.eval()(x))
+    assert pickle.loads(pickle.dumps(compiled.eval()))._orig_mod[0].weight.shape == (4, 3)
+
+
+def test_disabled_function_is_not_noted() -> None:
+    seen = []
+
+    @torch.compiler.disable
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        seen.append((type(x._data), torch.compiler.is_compiling()))
+        return x + 1
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        assert torch.compiler.is_compiling()
+        return plain(x * 2) * 3
+
+    assert torch.compile(function)(torch.ones(2)).tolist() == [9.0, 9.0]
+    assert seen == [(np.ndarray, False)]
+
+
+def test_small_calls_run_as_they_are(units: list[list[str]]) -> None:
+    compiled = torch.compile(lambda x: (x * 2 + 1).relu())
+    for _ in range(3):
+        compiled(torch.ones(4))
+        compiled(torch.ones(100_000, 4))
+    assert len(units) == 2
+    seen = []
+    watched = torch.compile(lambda x: seen.append(torch.compiler.is_compiling()) or x + 1)
+    for size in (2, 2, 2):
+        watched(torch.ones(size))
+    assert seen == [True, False, False]
+
+
+def test_nothing_is_left_of_a_call() -> None:
+    module = torch.nn.Module()
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        module.kept = (x * 2)[0]
+        module.other = (x + 1).detach()
+        module.whole = x * 3
+        return module.whole.view(-1)
+
+    torch.compile(function)(torch.ones(2, 3))
+    assert all(isinstance(x._data, np.ndarray) for x in (module.kept, module.other, module.whole))
+    assert module.kept.tolist() == [2.0] * 3 and module.other.sum() == 12 and module.whole.sum() == 18
