@@ -143,10 +143,9 @@ def callables() -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def _known(ways: list[tuple[str, str]]) -> bool:
+    every = [parameters(name, owner) for owner, name in ways[:1]]
     return all(
-        parameter.name in ARGUMENTS or parameter.kind is parameter.VAR_KEYWORD
-        for owner, name in ways[:1]
-        for parameter in parameters(name, owner)[1:]
+        found and all(each.name in ARGUMENTS or each.kind is each.VAR_KEYWORD for each in found[1:]) for found in every
     )
 
 
