@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import numpy as np
+
 from .autograd.mode import recording
 from .kernels.fused.plans import Plan
 from .memory.array import DeviceArray
@@ -16,6 +18,7 @@ from .tensors import Tensor
 __all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "is_dynamo_compiling", "reset"]
 
 T = TypeVar("T")
+ndarray = np.ndarray
 
 
 def compile(
@@ -67,12 +70,20 @@ def compiled(function: Callable[..., T]) -> Callable[..., T]:
         if open_levels.stack or deferring.current.region is not None:
             return function(*args, **named)
         tensors: list[Tensor] = []
-        key = (recording.enabled, *_forms(args, tensors), *(_forms(named.items(), tensors) if named else ()))
+        forms: list[Any] = [recording.enabled]
+        _forms(args, tensors, forms)
+        if named:
+            _forms(named.items(), tensors, forms)
+        key = tuple(forms)
         gain: Any = memory.gains.get(key)
         if gain is not None and gain < _LEAST:
             return function(*args, **named)
-        with deferring.running(memory, tensors) as region:
+        region, before = deferring.enter(memory, tensors, key)
+        try:
             found = function(*args, **named)
+            region.close()
+        finally:
+            deferring.leave(region, before)
         if gain is None:
             memory.gains[key] = region.gain
         return found
@@ -85,24 +96,28 @@ def compiled(function: Callable[..., T]) -> Callable[..., T]:
 _LEAST = 15.0
 
 
-def _forms(values: Iterable[Any], tensors: list[Tensor]) -> list[Any]:
-    """What the gain of a call depends on, of its arguments; all tensors among them are appended to `tensors`."""
-    found: list[Any] = []
+def _forms(values: Iterable[Any], tensors: list[Tensor], found: list[Any]) -> None:
+    """Append what a call depends on, of its arguments; all tensors among them are appended to `tensors`."""
     for value in values:
-        if isinstance(value, Tensor):
+        kind = value.__class__
+        if kind is Tensor or isinstance(value, Tensor):
             tensors.append(value)
             data = value._data
-            found += (data.form,) if data.__class__ is DeviceArray else (data.dtype, data.shape)
+            if data.__class__ is ndarray:
+                found += data.dtype, data.shape, data.strides
+            else:
+                found.append(data.form if data.__class__ is DeviceArray else None)
+        elif kind in _PLAIN:
+            found.append(value)
         elif isinstance(value, (tuple, list)):
-            found += _forms(value, tensors)
+            _forms(value, tensors, found)
         elif isinstance(value, dict):
-            found += _forms(value.items(), tensors)
+            _forms(value.items(), tensors, found)
         else:
-            found.append(value if value.__class__ in _PLAIN else value.__class__)
-    return found
+            found.append(kind)
 
 
-_PLAIN = frozenset((bool, int, float, str, type(None)))
+_PLAIN = frozenset((bool, str, type(None)))  # a number changes from call to call: its class is enough
 
 
 def tensors_in(value: object) -> Iterator[Tensor]:

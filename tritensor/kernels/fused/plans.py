@@ -210,7 +210,7 @@ class Group:
             total += (_OF_HALVES if form.dtype.itemsize == 2 else each) * form.size / 1000 + _CALL - _NOTED
             rows = type(step.operator) in (Rowwise, LayerNorm)
             total += 4 * each * form.size / 1000 if rows or getattr(step.operator, "native", None) is FUNCTIONS else 0
-        return total if len(self.steps) > 1 else 0.0
+        return total - _NOTING if len(self.steps) > 1 else -_NOTING
 
     def run(self, values: list[Any], numbers: Sequence[Any]) -> None:
         """Compute the results."""
@@ -324,7 +324,7 @@ class Plan:
             needed |= reads
             kept.append(unit)
         self.units, self.dead = kept[::-1], dead[::-1]
-        self.gain = sum(unit.gain() for unit in self.units) - _NOTING * len(self.units)
+        self.gain = sum(unit.gain() for unit in self.units)
 
     def run(self, values: list[Any], numbers: Sequence[Any]) -> None:
         """Put the results that are wanted in their places among the values."""

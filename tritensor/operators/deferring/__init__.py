@@ -16,11 +16,11 @@ from __future__ import annotations
 import sys
 
 from ...memory.deferred import Deferred
-from .changes import before_change, cast, keep, paused, rebind, running, settle, settle_all, view
+from .changes import before_change, cast, enter, keep, leave, paused, rebind, running, settle, settle_all, view
 from .noting import apply, repeated
 from .region import Function, Memory, Number, Region, Step, current
 
-__all__ = ["Function", "Memory", "Number", "Region", "Step", "apply", "before_change", "cast", "current", "keep"]
-__all__ += ["paused", "rebind", "repeated", "running", "settle", "settle_all", "view"]
+__all__ = ["Function", "Memory", "Number", "Region", "Step", "apply", "before_change", "cast", "current", "enter"]
+__all__ += ["keep", "leave", "paused", "rebind", "repeated", "running", "settle", "settle_all", "view"]
 
 Deferred.rules = sys.modules[__name__]

@@ -156,23 +156,37 @@ def settle_all(tensors: Iterable[Any] = ()) -> None:
     settle(*[x for x in tensors if isinstance(x, Tensor)])
 
 
+def enter(memory: Memory, tensors: Sequence[Tensor], key: object = None) -> tuple[Region, Region | None]:
+    """Begin to note the calls of some tensors, of whose forms the key depends; returns what `leave` takes."""
+    with _counting:
+        Deferred.used += 1
+    before = current.region
+    try:
+        current.region = region = Region(memory, tensors, key)
+    except BaseException:
+        with _counting:
+            Deferred.used -= 1
+        raise
+    return region, before
+
+
+def leave(region: Region, before: Region | None) -> None:
+    """End what `enter` has begun: all tensors get plain arrays, but for those that could not be computed."""
+    current.region = before
+    region.settle()
+    with _counting:
+        Deferred.used -= 1
+
+
 @contextmanager
 def running(memory: Memory, tensors: Sequence[Tensor]) -> Iterator[Region]:
     """A block in which the calls of some tensors are noted."""
-    region = Region(memory)
-    with _counting:
-        Deferred.used += 1
-    before, current.region = current.region, region
-    for x in tensors:
-        region.enter(x)
+    region, before = enter(memory, tensors, tuple([(x.dtype, tuple(x.shape), x.stride(), x.device) for x in tensors]))
     try:
         yield region
         region.close()
     finally:
-        current.region = before
-        region.settle()
-        with _counting:
-            Deferred.used -= 1
+        leave(region, before)
 
 
 @contextmanager

@@ -219,17 +219,18 @@ def _form(call: Call, shape: Sequence[int], kind: np.dtype[Any], *strides: Seque
     if strides and strides[0]:
         return Form.of(shape, tuple(strides[0]), kind, call.device)
     steps = layout.contiguous_strides(shape)
-    if call.device is devices.cpu:
+    family = getattr(call.operator, "family", "")
+    if call.device is devices.cpu and family not in _ROW_MAJOR:
         laid = [x for x in call.arrays if x.__class__ is DeviceArray and not x.is_contiguous()]
-        if (
-            laid
-            and getattr(call.operator, "family", "") == "elementwise"
-            and not getattr(call.operator, "whole", False)
-        ):
+        if laid and family == "elementwise" and not getattr(call.operator, "whole", False):
             steps = _numpys_strides(call.arrays, shape)
         elif laid:
             return None
     return Form.of(shape, steps, kind, call.device)
+
+
+#: families of which NumPy lays results out in row-major order, whatever their inputs
+_ROW_MAJOR = frozenset(("attention", "matmul"))
 
 
 def _numpys_strides(arrays: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from weakref import ref
 
 import numpy as np
 
-from ...autograd.mode import no_grad
+from ...autograd.mode import no_grad, recording
 from ...autograd.precision import state
 from ...memory.array import DeviceArray
 from ...memory.deferred import Deferred, Form
@@ -138,17 +137,20 @@ class Memory:
 
     def __init__(self, plan: Callable[[list[Step], tuple[int, ...], dict[int, Any]], Plan]) -> None:
         self.plan = plan
-        self.roots = table()  # which is emptied where a setting changes
+        self.roots: dict[Any, Any] = table()  # which is emptied where a setting changes
         self.count = 0
         #: by the forms of its arguments, the microseconds that noting its calls spares
         self.gains: dict[Any, Any] = table()
 
-    def root(self) -> Known:
-        """Where a run begins."""
-        found: Any = self.roots.get("root")
-        if found is None or self.count > _MOST_KNOWN:
-            self.roots["root"] = found = Known()  # type: ignore[assignment]
+    def root(self, key: object = None) -> Known:
+        """Where a run begins; `key` has the forms of the arrays that are there."""
+        if self.count > _MOST_KNOWN:
+            self.roots.clear()
             self.count = 0
+        found: Any = self.roots.get(key)
+        if found is None:
+            self.roots[key] = found = Known()
+            self.count += 1
         return found
 
 
@@ -176,15 +178,23 @@ class Region:
         made: references to other tensors that hold such arrays, and to those whose arrays are computed.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, tensors: Sequence[Tensor] = (), key: object = None) -> None:
         self.memory, self.stretch = memory, 0
         self.made: list[Any] = []
         self.gain = 0.0
-        self._begin()
+        self._begin(None)
+        values, places = self.values, self.places
+        for x in tensors:  # those of which the key has the forms need not be looked at when they are first used
+            data = x._data
+            if id(data) not in places and (data.__class__ is ndarray or data.__class__ is DeviceArray):
+                places[id(data)] = len(values)
+                values.append(data)
+            self.enter(x)
+        self.node = memory.root((key, len(values) if len(values) < len(tensors) else -1))
 
-    def _begin(self) -> None:
+    def _begin(self, key: object = None) -> None:
         self.stretch += 1
-        self.node = self.memory.root()
+        self.node = self.memory.root(key)
         self.values: list[Any] = []
         self.tensors: dict[int, Tensor] = {}
         self.places: dict[int, int] = {}
@@ -240,23 +250,27 @@ class Region:
         """Compute what was noted and is still referenced."""
         if not self.steps:
             return
+        region = current.region
         node, values, numbers, tensors = self.node, self.values, self.numbers, self.tensors
         self._begin()
         wanted = _wanted(values, tensors)
         deferred = [values[i] for i in wanted]
         self.made += [ref(tensors[i]) for i in wanted]
         tensors.clear()
+        current.region, types, state.types = None, state.types, frozenset()
+        before, recording.enabled = recording.enabled, False
         try:
-            with settled_mode():
-                plan = node.plans.get(wanted)
-                if plan is None:
-                    plan = node.plans[wanted] = self.memory.plan(node.steps(), wanted, _forms(values))
-                self.gain += plan.gain
-                plan.run(values, numbers)
+            plan = node.plans.get(wanted)
+            if plan is None:
+                plan = node.plans[wanted] = self.memory.plan(node.steps(), wanted, _forms(values))
+            self.gain += plan.gain
+            plan.run(values, numbers)
         except BaseException as error:
             for each in deferred:
                 each.region = _Failed(error)
             raise
+        finally:
+            current.region, state.types, recording.enabled = region, types, before
         for each, place in zip(deferred, wanted, strict=True):
             found = values[place]
             each.value = found if _as_noted(found, each) else _restrided(found, each)
@@ -310,18 +324,6 @@ def _wanted(values: list[Any], tensors: dict[int, Tensor]) -> tuple[int, ...]:
     return tuple(found)
 
 
-@contextmanager
-def settled_mode() -> Iterator[None]:
-    """A block in which operators compute: nothing is noted, recorded or cast."""
-    region, current.region = current.region, None
-    types, state.types = state.types, frozenset()
-    try:
-        with no_grad():
-            yield
-    finally:
-        current.region, state.types = region, types
-
-
 def _as_noted(array: Array, noted: Deferred) -> bool:
     if array.__class__ is DeviceArray:
         return bool(array.strides == noted.strides)
@@ -335,6 +337,6 @@ def _restrided(array: Array, noted: Deferred) -> Any:
     if array.__class__ is ndarray and not noted.size:
         return array
     made = wrap(array).new_empty_strided(noted.shape, noted.strides)
-    with settled_mode():
+    with no_grad():
         made.copy_(wrap(array))
     return made._data
