@@ -161,6 +161,8 @@ def _random(rng: np.random.Generator, name: str, shape: tuple[int, ...], variant
 def _theirs(library, array: np.ndarray):
     if array.dtype == ml_dtypes.bfloat16:
         return library.from_numpy(array.astype(np.float32)).to(library.bfloat16)
+    if array.dtype.name.startswith("float8"):
+        return library.from_numpy(np.array(array).view(np.uint8)).view(getattr(library, array.dtype.name))
     return library.from_numpy(array.copy())
 
 

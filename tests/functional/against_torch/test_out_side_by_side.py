@@ -45,7 +45,7 @@ NOISE = "PyTorch computes with operands that it has overwritten; here they are r
 DIFFERENT: list[tuple[set[str] | None, set[str] | None, str]] = [
     (
         {"x", "y", "transposed x"},
-        {"addmm", "addmv", "addbmm", "baddbmm", "matmul", "mm", "bmm", "mv", "linear", "tril", "triu"},
+        {"addmm", "addmv", "addbmm", "baddbmm", "matmul", "mm", "dsmm", "spmm", "bmm", "mv", "linear", "tril", "triu"},
         NOISE,
     ),
     ({"x", "y", "transposed x"}, {"softmax", "log_softmax", "logsumexp", "norm", "aminmax", "topk"}, NOISE),

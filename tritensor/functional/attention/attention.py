@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 from typing import Any
 
+from ...autograd.levels import levels_of
 from ...autograd.mode import no_grad
 from ...errors import DeviceError, DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, require
 from ...ground.arguments import check_tensor, wrong_type
@@ -13,7 +14,6 @@ from ...ground.public import public
 from ...kernels.attention.family import attention, attention_weights, composed, quick_attention
 from ...kernels.attention.reference import batch_of
 from ...kernels.matmul.family import c_name, product_shape
-from ...memory.lifted import Lifted
 from ...operators.generators import generator_of
 from ...tensors import Tensor
 from ...types import devices, layout
@@ -100,7 +100,7 @@ def scaled_dot_product_attention(
     elif mask is not None and (found := layout.broadcast_shapes(scores, tuple(mask.shape))) != scores:
         raise ShapeError(f"output with shape {list(scores)} doesn't match the broadcast shape {list(found)}")
     drawn: dict[str, Any] = {}
-    if dropout_p and any(isinstance(x._data, Lifted) for x in (query, key, value)):  # `vmap` says how samples draw
+    if dropout_p and levels_of((query, key, value)):  # `vmap` says how samples draw
         out = matmul(dropout(attention_weights(query, key, mask, factor, diagonal), dropout_p), value)
         return out.flatten(-4, -3) if heads else out
     if dropout_p:

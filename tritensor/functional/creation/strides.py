@@ -21,7 +21,7 @@ def new_strides(x: Tensor, call: str, format: Any) -> tuple[int, ...] | None:
     """
     if (format is None or format is formats.preserve_format) and x.is_contiguous():
         return None
-    if isinstance(x._data, Lifted):
+    if isinstance(x._data, Lifted) and x._data.level is not None:
         return None
     shape = tuple(x._data.shape)
     strides = formats.strides_of(call, format, shape, x.stride())

@@ -162,8 +162,10 @@ def _moved(
             return Sparse(moved, values, x._data.shape, x._data.coalesced)
         if x.dtype.category >= dtypes.FLOATING > dtypes.of(kind).category and isinstance(x._data, Dual):
             return _moved(wrap(x._data.array), where, kind, non_blocking, None)
-        if x._data.__class__ is Deferred and where is x.device and strides is None:
-            return Deferred.rules.cast(x._data, kind, lambda array: _transferred(array, where, kind, non_blocking))
+        if x._data.__class__ is Deferred:
+            if where is x.device and strides is None:
+                return Deferred.rules.cast(x._data, kind, lambda array: _transferred(array, where, kind, non_blocking))
+            return _moved(wrap(x._data.settled()), where, kind, non_blocking, strides)
         return x._data.mapped(lambda array: _moved(wrap(array), where, kind, non_blocking, None))
     data = x._data if x._data.__class__ is DeviceArray else x._host_array()
     if strides is None:

@@ -22,6 +22,7 @@ from ..operator import Operator
 from .region import MOST_STEPS, Known, Number, Region, Step, current
 
 ndarray = np.ndarray
+_DRAWN = frozenset(("offset", "seed"))  # metadata of random numbers, which differs in each call
 _PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
 #: dtypes of arrays that have no part in what is noted
 UNNOTED = frozenset(each.numpy for each in ODD) | frozenset(each.numpy for each in FLOAT8)
@@ -30,7 +31,8 @@ UNNOTED = frozenset(each.numpy for each in ODD) | frozenset(each.numpy for each 
 def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
     """An operator's results on tensors of which at least one is deferred: noted, or computed where that cannot be."""
     region = current.region
-    if region is None or open_levels.stack or operator.repeatable is not True or not operator.deferrable:
+    noted = operator.deferrable and (operator.repeatable is True or getattr(operator, "draws", False))
+    if region is None or open_levels.stack or not noted:
         return eagerly(operator, inputs, metadata)
     if region.steps >= MOST_STEPS:
         region.run()
@@ -70,7 +72,7 @@ def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any])
     for name, value in metadata.items():
         kind = value.__class__
         key += name, kind
-        if takes and (kind is float or kind is int):
+        if (takes and (kind is float or kind is int)) or (kind is int and name in _DRAWN):
             named[name] = Number(first + len(numbers))
             numbers.append(value)
         elif kind in _PLAIN:
