@@ -9,13 +9,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .autograd.mode import recording
+from .errors import UnsupportedError
+from .ground.arguments import wrong_type
+from .kernels.fused.explained import Explanation, explanation
 from .kernels.fused.plans import Plan
 from .memory.array import DeviceArray
 from .memory.lifted import open_levels
 from .operators import deferring
 from .tensors import Tensor
 
-__all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "is_dynamo_compiling", "reset"]
+__all__ = ["allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "explain", "is_compiling"]
+__all__ += ["is_dynamo_compiling", "is_exporting", "list_backends", "reset"]
 
 T = TypeVar("T")
 ndarray = np.ndarray
@@ -40,6 +44,9 @@ def compile(
     >>> scaled(torch.tensor([-3.0, 1.0]))
     tensor([0., 3.])
     """
+    if mode not in _MODES:
+        words = f"Unrecognized mode={mode}, should be one of the following: {', '.join(filter(None, _MODES))}"
+        raise UnsupportedError(words)
     if model is None:
         return lambda decorated: compile(
             decorated,
@@ -52,18 +59,23 @@ def compile(
         )
     if disable or backend == "eager":
         return model
+    if not callable(model):
+        raise wrong_type("compile", "model", "Module or function", model, 1)
     from .nn import Module
 
     if isinstance(model, Module):
         from .nn.compiled import OptimizedModule
 
-        return OptimizedModule(model, compiled(model.__call__), compile)
-    return compiled(model)
+        return OptimizedModule(model, compiled(model.__call__, fullgraph), compile)
+    return compiled(model, fullgraph)
 
 
-def compiled(function: Callable[..., T]) -> Callable[..., T]:
-    """The function, of which each call is a run of noted calls."""
-    memory = deferring.Memory(Plan)
+_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def compiled(function: Callable[..., T], whole: bool = False) -> Callable[..., T]:
+    """The function, of which each call is a run of noted calls; `whole` refuses reading elements inside of it."""
+    memory = deferring.Memory(Plan, whole)
 
     @functools.wraps(function)
     def run(*args: Any, **named: Any) -> T:
@@ -132,6 +144,34 @@ def tensors_in(value: object) -> Iterator[Tensor]:
             yield from tensors_in(each)
 
 
+def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
+    """What `compile` makes of a call of a function: kernels, their texts, memory traffic, and where it computes early.
+
+    >>> import tritensor as torch
+    >>> def scaled(x):
+    ...     return (x * 2 + 1).relu()
+    >>> print(torch.compiler.explain(scaled)(torch.ones(500, 200)))
+    3 operators become 1; they move 0.8 MB, one by one 2.4 MB
+      one kernel          500x200  1 in, 1 out  mul, add, relu
+    """
+
+    def run(*args: Any, **named: Any) -> Explanation:
+        plans: list[Plan] = []
+
+        def plan(*given: Any) -> Plan:
+            plans.append(Plan(*given))
+            return plans[-1]
+
+        with deferring.running(deferring.Memory(plan), list(tensors_in((args, named)))) as region:
+            region.cuts = cuts = list[str]()
+            found = fn(*args, **named)
+            region.close()
+        del found
+        return explanation(plans, cuts, region.gain)
+
+    return run
+
+
 def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """The function, of which nothing is noted where a compiled function calls it; without one, a decorator."""
     if fn is None:
@@ -159,6 +199,20 @@ def is_compiling() -> bool:
 
 
 is_dynamo_compiling = is_compiling
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Does nothing: results of one call are never overwritten by the next."""
+
+
+def list_backends(exclude_tags: tuple[str, ...] = ("debug", "experimental")) -> list[str]:
+    """The names of compilers: one, of the fused kernels, under PyTorch's name of its own."""
+    return ["inductor"]
+
+
+def is_exporting() -> bool:
+    """False: programs are not exported."""
+    return False
 
 
 def reset() -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..types import devices, layout
 from .array import DeviceArray
 from .lifted import Lifted
@@ -71,7 +72,22 @@ class Deferred(Lifted):
             self.region.run()
         return self.value
 
-    host = refuse = settled
+    refuse = settled
+
+    def host(self) -> Any:
+        """The elements, to be read by the program.
+
+        Raises:
+            UnsupportedError: the function was compiled with `fullgraph=True`.
+        """
+        if self.value is None and self.region.whole:
+            raise UnsupportedError(
+                "Data-dependent control flow is not supported inside of a function that is compiled with "
+                "fullgraph=True.",
+                f"the elements of a tensor of shape {self.form.shape} are read on the host",
+                remedy="use torch.where in place of the branch, or compile without fullgraph=True",
+            )
+        return self.settled()
 
     def parts(self) -> tuple[Any, ...]:
         """None: it is of no level."""

@@ -251,6 +251,7 @@ class Alone:
     def __init__(self, step: Step) -> None:
         self.step = step
         self.steps = [step]
+        self.moves = step.operator.__class__ is not Function or step.operator.cast  # a view moves nothing
 
     @staticmethod
     def gain() -> float:
@@ -278,6 +279,7 @@ class Plan:
         forms = dict(leaves)
         for step in steps:
             forms |= zip(step.outputs, step.forms, strict=True)
+        self.forms = forms
         facts = Facts(forms)
         made: dict[int, int] = {}  # by place, the unit that computes it
         units: list[Any] = []

@@ -17,7 +17,7 @@ from ...runtime.reference import metadata_of, numbers_of
 from ...runtime.replay import Replay
 from ...tensors import Tensor
 from ...types import devices, dtypes, layout
-from ..float8 import FLOAT8, ODD
+from ..float8 import FLOAT8
 from ..operator import Operator
 from .region import MOST_STEPS, Known, Number, Region, Step, current
 
@@ -25,7 +25,7 @@ ndarray = np.ndarray
 _DRAWN = frozenset(("offset", "seed"))  # metadata of random numbers, which differs in each call
 _PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
 #: dtypes of arrays that have no part in what is noted
-UNNOTED = frozenset(each.numpy for each in ODD) | frozenset(each.numpy for each in FLOAT8)
+UNNOTED = frozenset(each.numpy for each in FLOAT8)
 
 
 def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
@@ -171,7 +171,7 @@ def _learn(
     """
     call = operator.prepared(inputs, metadata)
     kinds = (call.compute, *call.results)
-    if call.device is devices.meta or any(kind in ODD or kind in FLOAT8 for kind in kinds):
+    if call.device is devices.meta or not FLOAT8.isdisjoint(kinds):
         return None
     call.arrays = [_model(x) if isinstance(x, Tensor) else x for x in call.inputs]
     if any(x.__class__ is DeviceArray and x.dtype in UNNOTED for x in call.arrays):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from ...autograd.mode import no_grad, recording
 from ...autograd.precision import state
+from ...autograd.tape import inside_package
 from ...memory.array import DeviceArray
 from ...memory.deferred import Deferred, Form
 from ...runtime.call import Call, Operator
@@ -132,11 +134,14 @@ class Memory:
     """What a compiled function knows of its runs: the tree of its calls.
 
     Args:
+        whole: elements must not be read inside of the function, see `Deferred.host`.
         plan: makes the plan of some steps: `(steps, places of wanted results, forms of arrays that were there)`.
     """
 
-    def __init__(self, plan: Callable[[list[Step], tuple[int, ...], dict[int, Any]], Plan]) -> None:
-        self.plan = plan
+    def __init__(
+        self, plan: Callable[[list[Step], tuple[int, ...], dict[int, Any]], Plan], whole: bool = False
+    ) -> None:
+        self.plan, self.whole = plan, whole
         self.roots: dict[Any, Any] = table()  # which is emptied where a setting changes
         self.count = 0
         #: by the forms of its arguments, the microseconds that noting its calls spares
@@ -171,6 +176,8 @@ class Region:
     """One run of a compiled function.
 
     Attributes:
+        whole: elements must not be read while it runs.
+        cuts: where it had to compute before its end, if that is noted.
         stretch: how often it has computed what was noted; gain: the microseconds that this spared, about.
         values: since then, in the order of their places: arrays that were there, and what was noted.
         places: of arrays that were there, by id.
@@ -182,6 +189,8 @@ class Region:
         self.memory, self.stretch = memory, 0
         self.made: list[Any] = []
         self.gain = 0.0
+        self.whole = memory.whole
+        self.cuts: list[str] | None = None
         self._begin(None)
         values, places = self.values, self.places
         for x in tensors:  # those of which the key has the forms need not be looked at when they are first used
@@ -251,6 +260,8 @@ class Region:
         if not self.steps:
             return
         region = current.region
+        if self.cuts is not None:
+            self.cuts.append(_users_line())
         node, values, numbers, tensors = self.node, self.values, self.numbers, self.tensors
         self._begin()
         wanted = _wanted(values, tensors)
@@ -277,6 +288,7 @@ class Region:
 
     def close(self) -> None:
         """Compute all that is referenced, and give the tensors that hold it plain arrays."""
+        self.cuts = None
         self.run()
         self.settle()
 
@@ -287,6 +299,15 @@ class Region:
             if x is not None and x._data.__class__ is Deferred and x._data.value is not None:
                 x._data = x._data.value
         self.made = []
+
+
+def _users_line() -> str:
+    """The line of the program that is not of this package, and the function that it calls."""
+    frame, called = sys._getframe(1), ""
+    while frame.f_back is not None and inside_package(frame.f_code.co_filename):
+        frame, called = frame.f_back, frame.f_code.co_name
+    path, line = frame.f_code.co_filename, frame.f_lineno
+    return f"{path}:{line}: {linecache.getline(path, line).strip()} ({called})"
 
 
 class _Failed:
