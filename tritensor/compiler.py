@@ -66,7 +66,7 @@ def compile(
     if isinstance(model, Module):
         from .nn.compiled import OptimizedModule
 
-        return OptimizedModule(model, compiled(model.__call__, fullgraph), compile)
+        return OptimizedModule(model, functools.partial(compiled, whole=fullgraph), compile)
     return compiled(model, fullgraph)
 
 

@@ -19,10 +19,16 @@ class OptimizedModule(Module):
 
     _orig_mod: Module
 
-    def __init__(self, module: Module, call: Callable[..., Any], compile: Callable[[Module], Any]) -> None:
+    def __init__(
+        self,
+        module: Module,
+        compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
+        compile: Callable[[Module], Any],
+    ) -> None:
         super().__init__()
         self._orig_mod = module
-        self.__dict__["_call"], self.__dict__["_compile"] = call, compile
+        # `dynamo_ctx` is PyTorch's name of what compiles another function of the module
+        self.__dict__.update(_call=compiled(module.__call__), dynamo_ctx=compiled, _compile=compile)
         self.training = module.training
 
     def forward(self, *args: Any, **named: Any) -> Any:
