@@ -113,6 +113,13 @@ def test_an_operators_gradient_is_imported_with_it() -> None:
     assert alone == facts("all", ["lgamma"]) and alone["lgamma"]["gradients_of"] == ["x"]
 
 
+def test_a_member_that_two_modules_declare_is_the_later_ones() -> None:
+    """`add_` of the operator is there when softmax is imported; that of functional/ takes `alpha`."""
+    code = "import tritensor as torch; x = torch.ones(2); torch.nn.functional.softmax(x, 0); {}; print(x.tolist())"
+    assert run(code.format("x.add_(x.clone(), alpha=2)")) == "[3.0, 3.0]"
+    assert run(code.format("x.sub_(x.clone(), alpha=2)")) == "[-1.0, -1.0]"
+
+
 @pytest.mark.thorough
 def test_the_first_import_after_a_change_finds_what_is_new(tmp_path: Path) -> None:
     root = copied(tmp_path)

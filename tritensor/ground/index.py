@@ -160,11 +160,22 @@ def members_of(owner: type) -> None:
 
 def note(kind: str, name: str) -> None:
     """Note which module declares a name, of those that are being imported to write `names.txt`."""
-    frame: Any = sys._getframe(1) if _noted is not None else None
+    if _noted is not None:
+        _noted.setdefault(kind, {})[name] = _being_imported()
+
+
+def replaced(owner: type, name: str) -> bool:
+    """True if a member that is being declared gets another form from a module that is imported later: `add_` takes
+    `alpha` there."""
+    found = vars(owner).get(name)
+    return found.__class__ is Later and found.module != _being_imported()
+
+
+def _being_imported() -> str:
+    frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
-    if frame is not None and _noted is not None:
-        _noted.setdefault(kind, {})[name] = frame.f_globals["__name__"].removeprefix(f"{_ROOT}.")
+    return "" if frame is None else str(frame.f_globals["__name__"].removeprefix(f"{_ROOT}."))
 
 
 def everything() -> None:

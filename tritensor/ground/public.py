@@ -153,7 +153,8 @@ def method(*names: str, function: bool = False) -> Callable[[Member], Member]:
 def _member(name: str, value: Any, function: bool = False) -> None:
     """Make `value` a method of Tensor, and with `function` a function of the package, too."""
     note("member", name)
-    setattr(_tensor[0], name, value)
+    if not index.replaced(_tensor[0], name):
+        setattr(_tensor[0], name, value)
     for watch in index.watching:
         watch("member", name, value)
     if function:
