@@ -88,7 +88,7 @@ def compiled(function: Callable[..., T], whole: bool = False) -> Callable[..., T
             _forms(named.items(), tensors, forms)
         key = tuple(forms)
         gain: Any = memory.gains.get(key)
-        if gain is not None and gain < _LEAST:
+        if gain is not None and gain < deferring.LEAST:
             return function(*args, **named)
         region, before = deferring.enter(memory, tensors, key)
         try:
@@ -96,16 +96,15 @@ def compiled(function: Callable[..., T], whole: bool = False) -> Callable[..., T
             region.close()
         finally:
             deferring.leave(region, before)
+        if recording.enabled:
+            for each in {id(x): x for x in tensors_in(found)}.values():
+                deferring.record_passing(each, memory.of_backward())
         if gain is None:
             memory.gains[key] = region.gain
         return found
 
     run._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
     return run
-
-
-#: microseconds that noting has to spare: entering a function and leaving it takes as long
-_LEAST = 15.0
 
 
 def _forms(values: Iterable[Any], tensors: list[Tensor], found: list[Any]) -> None:

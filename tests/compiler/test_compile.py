@@ -322,3 +322,62 @@ def test_nothing_is_left_of_a_call() -> None:
     torch.compile(function)(torch.ones(2, 3))
     assert all(isinstance(x._data, np.ndarray) for x in (module.kept, module.other, module.whole))
     assert module.kept.tolist() == [2.0] * 3 and module.other.sum() == 12 and module.whole.sum() == 18
+
+
+def test_backward_pass_outside_is_noted(units: list[list[str]]) -> None:
+    w = torch.randn(200, 200, requires_grad=True)
+    compiled = torch.compile(lambda x: (x * w).sigmoid() * w)
+    x = torch.randn(200, 200)
+    grads = []
+    for function in (lambda x: (x * w).sigmoid() * w, compiled, compiled):
+        w.grad = None
+        function(x).square().sum().backward()
+        assert isinstance(w.grad._data, np.ndarray) and deferring.current.region is None
+        grads.append(w.grad)
+    torch.testing.assert_close(grads[0], grads[1])
+    torch.testing.assert_close(grads[0], grads[2])
+    assert len(units) == 2 and len(units[1]) < 3
+
+
+def test_backward_pass_that_fails_leaves_nothing() -> None:
+    w = torch.randn(300, 300, requires_grad=True)
+
+    def refuse(grad: torch.Tensor) -> None:
+        raise ValueError("no")
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x * w
+        y.register_hook(refuse)
+        return y.exp() * 2
+
+    with pytest.raises(ValueError, match="no"):
+        torch.compile(function)(torch.randn(300, 300)).sum().backward()
+    assert deferring.current.region is None and Deferred.used == 0
+
+
+def test_explanation() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = (x * 2 + 1).relu()
+        if y.sum() > 1e9:
+            return y
+        return y.view(-1) @ torch.ones(y.numel())
+
+    found = torch.compiler.explain(function)(torch.ones(30, 40))
+    assert found.units[0].operators == ("mul", "add", "relu")
+    assert "tl.store" not in found.kernels[0] and "body2" in found.kernels[0]
+    (cut,) = found.cuts
+    assert "if y.sum() > 1e9:" in cut and str(found).startswith("6 operators become 4")
+
+
+def test_full_graph_refuses_reads() -> None:
+    compiled = torch.compile(lambda x: x + 1 if (x * 2).sum() > 0 else x, fullgraph=True)
+    with pytest.raises(RuntimeError, match="Data-dependent control flow"):
+        compiled(torch.ones(3))
+    assert torch.compile(lambda x: x + 1, fullgraph=True)(torch.ones(3)).tolist() == [2.0] * 3
+
+
+def test_refused_arguments() -> None:
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fast"):
+        torch.compile(abs, mode="fast")
+    with pytest.raises(TypeError, match="must be Module or function"):
+        torch.compile(3)

@@ -8,6 +8,7 @@ from typing import Any
 from numpy import ndarray, ones
 
 from ..errors import AutogradError, RangeError, require, warn
+from ..memory.deferred import Deferred
 from ..memory.lifted import Lifted
 from .leaves import accumulate
 from .levels import in_all, levels_of
@@ -63,6 +64,19 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
     return roots
 
 
+def _propagated(*given: Any) -> list[Any]:
+    """A backward pass; what a compiled function's part of it has noted is computed in the end."""
+    try:
+        found = propagate(*given)
+    except BaseException:
+        if Deferred.used:
+            Deferred.rules.end_pass(failed=True)
+        raise
+    if Deferred.used:
+        Deferred.rules.end_pass()
+    return found
+
+
 def _as_tuple(value: object) -> tuple[Any, ...]:
     several = isinstance(value, (list, tuple)) and not hasattr(value, "requires_grad")  # no GradientEdge
     return tuple(value) if several else (value,)  # type: ignore[arg-type]
@@ -86,11 +100,11 @@ def backward(
     roots = _roots(tensors, gradients)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        propagate(roots, retain, create_graph)
+        _propagated(roots, retain, create_graph)
         return
     leaves = _as_tuple(inputs)
     targets = {leaf._edge(): position for position, leaf in enumerate(leaves)}
-    found = propagate(roots, retain, create_graph, targets)
+    found = _propagated(roots, retain, create_graph, targets)
     with set_grad_enabled(create_graph):
         for leaf, gradient in zip(leaves, found, strict=True):
             if gradient is not None:
@@ -102,7 +116,7 @@ def _pass(outputs: Any, inputs: Any, gradients: Sequence[Any], retain: bool, cre
     roots = _roots(outputs, gradients)
     keys = [tensor._edge() for tensor in inputs]
     targets = {key: position for position, key in enumerate(dict.fromkeys(keys))}
-    distinct = propagate(roots, retain, create_graph, targets)
+    distinct = _propagated(roots, retain, create_graph, targets)
     return [distinct[targets[key]] for key in keys]
 
 

@@ -15,6 +15,7 @@ from numpy import add, asarray, errstate, ndarray
 from ..errors import ArgumentError, AutogradError
 from ..ground.locks import lock
 from ..memory.array import owns_all
+from ..memory.deferred import Deferred
 from ..memory.sparse import Sparse
 from ..types.formats import contiguous_format
 
@@ -154,12 +155,18 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
     else:
         data = gradient._data
         # an unshared gradient has 4 references: of `finish`, `_finish_leaf`, this function, and getrefcount
-        shared = sys.getrefcount(gradient) > 4 or gradient._origin is not None or gradient._counter is not None
+        noted = data.__class__ is Deferred and data.value is None  # then the region references it, too
+        shared = sys.getrefcount(gradient) > 4 + noted or gradient._origin is not None or gradient._counter is not None
         if type(data) is ndarray and data.size <= _SMALL:  # 0.5 us against 8
             leaf._grad = wrap(data.copy("C"))
             return
-        owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
+        if noted:
+            owned = not shared and not data.shared and data.is_contiguous()
+        else:
+            owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
         leaf._grad = wrap(data if owned else gradient.detach().clone(memory_format=contiguous_format)._data)
+        if Deferred.used:
+            Deferred.rules.keep(leaf._grad)
 
 
 def _added(held: Any, gradient: Any) -> bool:

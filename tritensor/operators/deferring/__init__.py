@@ -16,11 +16,39 @@ from __future__ import annotations
 import sys
 
 from ...memory.deferred import Deferred
-from .changes import before_change, cast, enter, keep, leave, paused, rebind, running, settle, settle_all, view
+from .changes import (
+    LEAST,
+    before_change,
+    cast,
+    end_pass,
+    enter,
+    keep,
+    leave,
+    paused,
+    rebind,
+    record_passing,
+    running,
+    settle,
+    settle_all,
+    view,
+)
 from .noting import apply, repeated
 from .region import Function, Memory, Number, Region, Step, current
 
-__all__ = ["Function", "Memory", "Number", "Region", "Step", "apply", "before_change", "cast", "current", "enter"]
+__all__ = [
+    "LEAST",
+    "Function",
+    "Memory",
+    "Number",
+    "Region",
+    "Step",
+    "apply",
+    "before_change",
+    "cast",
+    "current",
+    "enter",
+]
+__all__ += ["end_pass", "record_passing"]
 __all__ += ["keep", "leave", "paused", "rebind", "repeated", "running", "settle", "settle_all", "view"]
 
 Deferred.rules = sys.modules[__name__]

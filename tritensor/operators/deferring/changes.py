@@ -10,10 +10,12 @@ from weakref import ref
 
 import numpy as np
 
-from ...autograd.mode import no_grad
+from ...autograd.mode import no_grad, recording
+from ...autograd.tape import Gradient, Node, Slot, record
 from ...ground.locks import lock
 from ...memory import buffer
 from ...memory.deferred import Deferred, Form
+from ...memory.lifted import open_levels
 from ...tensors import Tensor, wrap
 from ...types import devices, layout
 from .noting import UNNOTED
@@ -176,6 +178,60 @@ def leave(region: Region, before: Region | None) -> None:
     region.settle()
     with _counting:
         Deferred.used -= 1
+
+
+class _Passing(Gradient):
+    """The way of a gradient into what a compiled function has recorded, whose backward pass is noted as well.
+
+    Args:
+        memory: of the calls of such passes.
+    """
+
+    name = "CompiledFunctionBackward"
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any]:
+        """The gradient, as a tensor of which the calls are noted."""
+        if recording.enabled or open_levels.stack or gradient.__class__ is list:
+            return (gradient,)
+        region, data = current.region, gradient._data
+        if data.__class__ is Deferred or (region is not None and region.memory is not self.memory):
+            return (gradient,)
+        form = (data.dtype, data.shape, data.strides) if data.__class__ is np.ndarray else getattr(data, "form", None)
+        gain = self.memory.gains.get(form)
+        if gain is not None and gain < LEAST:
+            return (gradient,)
+        noted = wrap(data)
+        if region is None:
+            region, _ = enter(self.memory, (noted,), form)
+            region.passes = form
+        else:
+            region.enter(noted)
+        return (noted,)
+
+
+def record_passing(x: Tensor, memory: Memory) -> None:
+    """Let a backward pass that reaches a tensor be noted from there on."""
+    if x._needs and x._node is not None and x._origin is None and not isinstance(x._node, Slot):
+        x._node = record(_Passing(memory), (x._node,))
+
+
+def end_pass(failed: bool = False) -> None:
+    """Compute what a backward pass has noted, if it is one that began to note by itself, and has not failed."""
+    region = current.region
+    if region is not None and region.passes is not None:
+        try:
+            if not failed:
+                region.close()
+        finally:
+            leave(region, None)
+        region.memory.gains.setdefault(region.passes, region.gain)
+
+
+#: microseconds that noting has to spare: entering a function and leaving it takes as long
+LEAST = 15.0
 
 
 @contextmanager

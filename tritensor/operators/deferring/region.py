@@ -144,8 +144,15 @@ class Memory:
         self.plan, self.whole = plan, whole
         self.roots: dict[Any, Any] = table()  # which is emptied where a setting changes
         self.count = 0
+        self.backward: Memory | None = None
         #: by the forms of its arguments, the microseconds that noting its calls spares
         self.gains: dict[Any, Any] = table()
+
+    def of_backward(self) -> Memory:
+        """That of the backward passes through what the function has recorded."""
+        if self.backward is None:
+            self.backward = Memory(self.plan)
+        return self.backward
 
     def root(self, key: object = None) -> Known:
         """Where a run begins; `key` has the forms of the arrays that are there."""
@@ -177,6 +184,7 @@ class Region:
 
     Attributes:
         whole: elements must not be read while it runs.
+        passes: of a region that a backward pass began, the form of the gradient.
         cuts: where it had to compute before its end, if that is noted.
         stretch: how often it has computed what was noted; gain: the microseconds that this spared, about.
         values: since then, in the order of their places: arrays that were there, and what was noted.
@@ -190,6 +198,7 @@ class Region:
         self.made: list[Any] = []
         self.gain = 0.0
         self.whole = memory.whole
+        self.passes: Any = None
         self.cuts: list[str] | None = None
         self._begin(None)
         values, places = self.values, self.places
