@@ -45,6 +45,10 @@ class Carried:
         module.load_state_dict({**state, **found})
         return module
 
+    def compiled(self, function: Any) -> Any:
+        """A function or module, compiled here; with PyTorch as it is, whose compiler takes minutes."""
+        return function if self.writes else torch.compile(function)
+
     def tensor(self, name: str, value: Any) -> Any:
         """A tensor as it was in the run that writes."""
         if self.writes:

@@ -78,6 +78,15 @@ def case_fit(carry: Any) -> None:
     carry.check("weights", dict(model.named_parameters()))
 
 
+def case_compiled(carry: Any) -> None:
+    model = carry.module("model", Regression())
+    with tempfile.TemporaryDirectory() as folder:
+        runs = trainer(folder, gradient_clip_val=1.0)
+        runs.fit(carry.compiled(model), datamodule=Points())
+        carry.check("metrics", dict(runs.callback_metrics))
+    carry.check("weights", dict(model.named_parameters()))
+
+
 def case_callbacks(carry: Any) -> None:
     class Remembers(Callback):
         def __init__(self) -> None:

@@ -64,6 +64,16 @@ def case_resnet(carry: Any) -> None:
     family(carry, "resnet10t", 32)
 
 
+def case_compiled(carry: Any) -> None:
+    tiny = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 2, "num_heads": 3, "num_classes": 5}
+    transformer = timm.models.vision_transformer.VisionTransformer(**tiny)
+    compare(carry, carry.compiled(carry.module("model", spread(transformer).eval())), 32)
+
+
+def case_resnet_compiled(carry: Any) -> None:
+    compare(carry, carry.compiled(made(carry, "resnet10t")), 32)
+
+
 def case_resnet_trained(carry: Any) -> None:
     trained(carry, "test_resnet", 64)
 

@@ -443,3 +443,19 @@ def case_trainer(carry: Any) -> None:
 def case_trainer_accumulates_and_saves(carry: Any) -> None:
     more = {"gradient_accumulation_steps": 2, "save_strategy": "steps", "save_steps": 2, "lr_scheduler_type": "cosine"}
     trained(carry, **more, warmup_steps=1, max_grad_norm=0.5)
+
+
+def case_trainer_compiles(carry: Any) -> None:
+    trained(carry, torch_compile=not carry.writes, weight_decay=0.1)
+
+
+def case_compiled(carry: Any) -> None:
+    model = carry.module("model", spread(gpt2()).eval())
+    ids = tokens(4)
+    found = carry.compiled(model)(input_ids=ids, labels=ids)
+    found.loss.backward()
+    carry.check("logits", found.logits, rtol=5e-3, atol=1e-3)
+    carry.check("norms", torch.stack([each.grad.norm() for each in model.parameters()]), rtol=1e-2, atol=1e-3)
+    with torch.no_grad():
+        made = carry.compiled(model).generate(ids[:2, :5], max_new_tokens=6, do_sample=False, pad_token_id=0)
+    carry.check("generated", made)
