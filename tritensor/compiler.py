@@ -115,7 +115,7 @@ def _forms(values: Iterable[Any], tensors: list[Tensor], found: list[Any]) -> No
             tensors.append(value)
             data = value._data
             if data.__class__ is ndarray:
-                found += data.dtype, data.shape, data.strides
+                found += data.dtype, data.shape
             else:
                 found.append(data.form if data.__class__ is DeviceArray else None)
         elif kind in _PLAIN:

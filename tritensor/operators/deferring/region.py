@@ -201,14 +201,17 @@ class Region:
         self.passes: Any = None
         self.cuts: list[str] | None = None
         self._begin(None)
-        values, places = self.values, self.places
-        for x in tensors:  # those of which the key has the forms need not be looked at when they are first used
+        values, places, strides = self.values, self.places, list[Any]()
+        for x in tensors:  # of which the root has the forms, so they need not be looked at when they are first used
             data = x._data
             if id(data) not in places and (data.__class__ is ndarray or data.__class__ is DeviceArray):
+                strides.append(data.strides)
                 places[id(data)] = len(values)
                 values.append(data)
+            else:
+                strides.append(places.get(id(data)))
             self.enter(x)
-        self.node = memory.root((key, len(values) if len(values) < len(tensors) else -1))
+        self.node = memory.root((key, *strides))
 
     def _begin(self, key: object = None) -> None:
         self.stretch += 1
