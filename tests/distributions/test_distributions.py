@@ -392,6 +392,11 @@ def test_other_divergences() -> None:
             "transforms must be a Transform or a list of Transforms",
         ),
         (lambda: constraints.dependent.check(t(1.0)), "Cannot determine validity of dependent constraint"),
+        (lambda: d.LKJCholesky(3, 1e-30), "Expected a concentration that does not round to 0, got 1e-30"),
+        (
+            lambda: d.TransformedDistribution(d.VonMises(torch.ones(2), 1.0, False), []).cdf(torch.ones(3)),
+            "Value is not broadcastable with batch_shape",
+        ),
     ],
 )
 def test_what_is_refused(call: Callable[[], Any], words: str) -> None:

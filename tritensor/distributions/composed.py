@@ -134,7 +134,8 @@ class TransformedDistribution(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
-        self.base_dist._validate_sample(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(value)
         return self._monotone(self.base_dist.cdf(value))
 
     _quantile: Formula = lambda self, value: self._transformed(self.base_dist.icdf(self._monotone(value)))
@@ -157,7 +158,8 @@ class _Half(TransformedDistribution):
         return where(value >= 0, self.base_dist.log_prob(value) + log(2), -float("inf"))
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     _quantile: Formula = lambda self, value: self.base_dist.icdf((value + 1) / 2)
@@ -206,6 +208,8 @@ class Gumbel(TransformedDistribution):
         y = (self.loc - value) / self.scale
         return y - y.exp() - self.scale.log()
 
+    cdf = Distribution.cdf
+    _share: Formula = lambda self, value: (-((self.loc - value) / self.scale).exp()).exp()
     _nats: Formula = lambda self: self.scale.log() + (1 + euler_constant)
 
 

@@ -358,7 +358,8 @@ class GeneralizedPareto(Distribution):
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of more than `value`."""
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         z, (none, c) = (value - self.loc) / self.scale, self._shape_or_one
         return where(none, -z, -(c * z).log1p() / c)
 

@@ -158,13 +158,15 @@ class Distribution:
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density, or of the probability, at `value`."""
         formula = self._log_density
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return formula(value)
 
     def cdf(self, value: Tensor) -> Tensor:
         """The probability of at most `value`."""
         formula = self._share
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return formula(value)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -192,8 +194,6 @@ class Distribution:
         return found.expand(-1, *self._batch_shape) if expand else found
 
     def _validate_sample(self, value: Tensor) -> None:
-        if not self._validate_args:
-            return
         require(isinstance(value, Tensor), ValueError, "The value argument to log_prob must be a Tensor")
         actual, own = value.shape, self._event_shape
         words = "The right-most size of value must match event_shape: {} vs {}."

@@ -369,6 +369,10 @@ class LKJCholesky(Distribution):
         self.dim = dim
         self._set(validate_args, concentration=concentration)
         self._event_shape = Size((dim, dim))
+        least = self.concentration + (dim - 2) / 2 - (dim - 2) / 2  # as samples and densities round it
+        require(
+            (least > 0).all(), ValueError, "Expected a concentration that does not round to 0, got {}", concentration
+        )
 
     def _draw(self, shape: Size) -> Tensor:
         eta = self.concentration.unsqueeze(-1)
