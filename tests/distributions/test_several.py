@@ -64,6 +64,8 @@ def test_matrices() -> None:
     other = d.Wishart(t(4.0, 6.0), precision_matrix=torch.eye(2, **F64))
     apart = [kl_divergence(made, d.Wishart(t(df), torch.eye(2, **F64))) for df in (4.0, 6.0)]
     assert torch.allclose(kl_divergence(made.expand((2,)), other), torch.stack(apart))
+    of_one = d.Wishart(t(4.5), scale_tril=torch.eye(1, **F64).requires_grad_())
+    assert repr(of_one.covariance_matrix).endswith("grad_fn=<ExpandBackward0>)")  # as PyTorch's
     with pytest.warns(UserWarning, match="Low df values detected"):
         assert d.Wishart(t(1.5), scale).mode.isnan().all()
     with pytest.raises(ValueError, match=r"Value of df=1\.0 expected to be greater than ndim - 1 = 1"):

@@ -190,13 +190,14 @@ class Spread(Distribution):
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
-        return self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT
+        factor = self._unbroadcasted_scale_tril
+        return (factor @ factor.mT).expand_as(factor)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         factor = self._unbroadcasted_scale_tril
-        return like(eye, factor.shape[-1], factor).cholesky_solve(factor)
+        return like(eye, factor.shape[-1], factor).cholesky_solve(factor).expand_as(factor)
 
     _half_log_determinant: Formula = lambda self: _log_diagonal(self._unbroadcasted_scale_tril)
 
