@@ -260,7 +260,7 @@ class StudentT(Distribution):
         return where(self.df > 1, found, float("nan"))
 
     def _draw(self, shape: Size) -> Tensor:
-        x = like(randn, shape, self.loc)
+        x = like(randn, shape, self.df)
         squares = 2 * standard_gamma((self.df / 2).expand(shape))
         return self.loc + self.scale * x * (squares / self.df).rsqrt()
 
