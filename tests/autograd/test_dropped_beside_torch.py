@@ -142,6 +142,9 @@ MORE = words("""
     torch.addmm(x,x.detach(),x.detach(),beta=0) torch.baddbmm(x[None],x.detach()[None],x.detach()[None],beta=0)
     torch.addmv(x[0],x.detach(),x.detach()[0],beta=0) torch.addbmm(x,x.detach()[None],x.detach()[None],beta=0)
     torch.linalg.matrix_rank(x) torch.frexp(x) torch.nextafter(x,x) torch.sgn(x) torch.floor(x) torch.isin(x,x)
+    torch.dsmm(x.detach(),x) torch.spmm(x,x.detach()) torch.sparse_coo_tensor(torch.tensor([[0,1,2]]),x[0]).to_dense()
+    torch.nn.functional.scaled_mm(x[0,0].repeat(16,16).to(f.dtype),f.t(),one,s,one,s)
+    torch.nn.functional.scaled_mm(f,f.t(),x[0,0].float(),s,one,s)
     """)
 INTO = words("""
     torch.heaviside(x,x,out=o) torch.heaviside(x,x.detach(),out=o) torch.histogram(x,3,out=(o,o2))
@@ -170,6 +173,8 @@ def seen(side: Side, expression: str, *more: str) -> Any:
 @pytest.mark.parametrize("expression", [*MORE, *INTO])
 def test_what_requires_grad_is_what_does_in_pytorch(expression: str) -> None:
     made = ["o, o2 = (torch.empty(0, dtype=torch.float64) for _ in range(2))", "i = torch.empty(0, dtype=torch.int32)"]
+    made += ["f = torch.ones(16, 16).to(torch.float8_e4m3fn)", "one = torch.tensor(1.0)"]
+    made += ["s = torch.nn.functional.ScalingType.TensorWise"]
     found, wanted = seen(ours(), expression, *made), seen(theirs(), expression, *made)
     if expression.startswith("torch.native_channel_shuffle"):
         assert wanted == ["refused"]  # which has one here
@@ -217,13 +222,15 @@ ELSEWHERE = {
             as_tensor asarray bartlett_window blackman_window fftfreq from_dlpack from_numpy frombuffer hamming_window
             hann_window kaiser_window rand randperm range rfftfreq tensor to_dlpack""",
         "a setting, or tells of a tensor": """
-            autocast_decrement_nesting autocast_increment_nesting can_cast clear_autocast_cache fork_rng
-            get_autocast_dtype get_default_device get_default_dtype get_device get_float32_matmul_precision
-            get_num_threads get_rng_state initial_seed is_autocast_cache_enabled is_autocast_enabled is_complex is_conj
-            is_distributed is_floating_point is_grad_enabled is_inference is_inference_mode_enabled is_neg is_nonzero
-            is_same_size is_signed is_tensor manual_seed numel promote_types result_type seed set_autocast_cache_enabled
-            set_autocast_dtype set_autocast_enabled set_default_device set_default_dtype set_default_tensor_type
-            set_float32_matmul_precision set_num_threads set_printoptions set_rng_state symeig typename""",
+            are_deterministic_algorithms_enabled autocast_decrement_nesting autocast_increment_nesting can_cast
+            clear_autocast_cache fork_rng get_autocast_dtype get_default_device get_default_dtype
+            get_deterministic_debug_mode get_device get_device_module get_float32_matmul_precision get_num_threads
+            get_rng_state initial_seed is_autocast_cache_enabled is_autocast_enabled is_complex is_conj
+            is_deterministic_algorithms_warn_only_enabled is_distributed is_floating_point is_grad_enabled is_inference
+            is_inference_mode_enabled is_neg is_nonzero is_same_size is_signed is_tensor manual_seed numel promote_types
+            result_type seed set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled set_default_device
+            set_default_dtype set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
+            set_num_threads set_printoptions set_rng_state symeig typename use_deterministic_algorithms""",
         "another form of one that is called": """
             adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices
             affine_grid_generator convolution fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices

@@ -105,7 +105,9 @@ def test_what_is_refused(device: str) -> None:
     ):
         with pytest.raises(error, match=words):
             torch._scaled_mm(*arguments, **options)
-    assert not torch._scaled_mm(a.float().requires_grad_().to(a.dtype), b, down, across).requires_grad
+    found = torch._scaled_mm(a.float().requires_grad_().to(a.dtype), b, down, across)
+    with pytest.raises(UnsupportedError, match="the derivative for '_scaled_mm' is not implemented"):
+        found.float().sum().backward()
 
 
 @pytest.mark.peer

@@ -21,7 +21,7 @@ class Scaled(Operator):
 
     family = "matmul"
     float8 = "taken"
-    constant = repeatable = True
+    repeatable = True
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """Summed in float32; the result has the dtype that is asked for."""
