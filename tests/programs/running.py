@@ -125,6 +125,7 @@ def run(family: str, seed: int, device: str = "cpu") -> Result:
 
         if differs_in_torch(found, session, HELPERS):
             found = replace(found, detail=f"{found.detail}\n    {OTHER_WAY}")
+    restore()  # these ran the program again
     return Result(family, seed, tuple(session.statements), found, session.accepted, session.compared)
 
 

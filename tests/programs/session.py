@@ -129,7 +129,7 @@ class Session:
     def _note(self, statement: str) -> None:
         """Note how exact the names are that a statement makes or changes."""
         tree = ast.parse(statement)
-        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"torch"}
         inherited = max((self.tolerance.get(name, 0.0) for name in used), default=0.0)
         for name in used:
             value = self.theirs.get(name)
@@ -137,7 +137,7 @@ class Session:
                 value = value[0]
             if isinstance(value, reference.Tensor) and not statement.startswith("x"):
                 inherited = max(inherited, TOLERANCE.get(name_of(value.dtype), 0.0))
-            self.tolerance[name] = max(self.tolerance.get(name, 0.0), inherited)
+        self.tolerance.update(dict.fromkeys(used, inherited))  # after all were seen: a set has no order
 
     def _values(self) -> tuple[str, str] | None:
         """The first name under which the libraries have something else."""
