@@ -2,18 +2,21 @@
 
 Two libraries that round in another order differ by much where a result is a difference of nearly equal numbers, is cut
 to an integer, or is divided by one that is nearly 0. Such a value is one if it moves as far in PyTorch itself when all
-its numbers are changed by an ulp, and if both libraries agree on the same program in float64.
+its numbers are changed by an ulp, those between two operators of a composed function too, and if both libraries agree
+on the same program in float64.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch as reference
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from .comparison import TOLERANCE, elements, elements_of_reference, name
+from .comparison import TOLERANCE, elements, elements_of_reference, name, plain
 from .session import Changed, Difference, Session, Unsuitable
 
 TRIALS = 16
@@ -54,7 +57,11 @@ def _ours_back(session: Session) -> None:
 def _moves(statements: Sequence[str], target: str, ours: Any, theirs: Any) -> bool:
     """Whether each part of ours is about as far from PyTorch's as those of some disturbed runs are."""
     mine, expected = list(_parts(ours)), list(_parts(theirs))
-    trials = [list(_parts(_disturbed(statements, seed).get(target))) for seed in range(TRIALS)]
+    trials = [
+        list(_parts(_disturbed(statements, seed, within).get(target)))
+        for seed in range(TRIALS)
+        for within in (False, True)
+    ]
     trials = [trial for trial in trials if len(trial) == len(expected)]
     return len(mine) == len(expected) and all(
         _reached(one, other, [trial[position] for trial in trials])
@@ -94,16 +101,46 @@ def _parts(value: Any) -> Iterable[Any]:
     elif isinstance(value, (int, float)):
         yield float(value)
     else:
-        yield value if isinstance(value, (str, type(None))) else type(value).__name__
+        yield plain(value)
 
 
-def _disturbed(statements: Sequence[str], seed: int) -> dict[str, Any]:
-    """What PyTorch has under each name if all its numbers are changed by up to an ulp after each statement."""
+def _change(memory: reference.Tensor, generator: reference.Generator) -> None:
+    """Change numbers by up to an ulp."""
+    ulps = reference.rand(memory.shape, generator=generator, dtype=reference.float64) * 2 - 1
+    memory.mul_((1 + ulps * reference.finfo(memory.dtype).eps).to(memory.dtype))
+
+
+class _Within(TorchDispatchMode):
+    """Changes what each operator of PyTorch makes of numbers, inside of composed functions and backward passes too."""
+
+    def __init__(self, generator: reference.Generator) -> None:
+        super().__init__()
+        self.generator = generator
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **kwargs or {})
+        fresh = all(declared.alias_info is None for declared in func._schema.returns)  # no views, not in place
+        if fresh and any(map(_is_floating, args)):
+            for each in filter(_is_floating, found if isinstance(found, (tuple, list)) else (found,)):
+                _change(each, self.generator)
+        return found
+
+
+def _is_floating(value: Any) -> bool:
+    return isinstance(value, reference.Tensor) and value.is_floating_point() and value.layout is reference.strided
+
+
+def _disturbed(statements: Sequence[str], seed: int, within: bool = False) -> dict[str, Any]:
+    """What PyTorch has under each name if all its numbers are changed by up to an ulp after each statement.
+
+    With `within` those that a statement's operators hand on to each other, too.
+    """
     generator = reference.Generator().manual_seed(seed)
     scope: dict[str, Any] = {"torch": reference, "inf": float("inf"), "nan": float("nan")}
     for statement in statements:
         try:
-            exec(statement, scope)
+            with _Within(generator) if within else nullcontext():
+                exec(statement, scope)
         except Exception:  # a program goes on after what both refuse
             continue
         memories: dict[int, reference.Tensor] = {}
@@ -112,6 +149,5 @@ def _disturbed(statements: Sequence[str], seed: int) -> dict[str, Any]:
                 memories.setdefault(tensor.untyped_storage().data_ptr(), tensor)
         for tensor in memories.values():
             memory = reference.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())  # of another version
-            ulps = reference.rand(memory.shape, generator=generator, dtype=reference.float64) * 2 - 1
-            memory.mul_((1 + ulps * reference.finfo(tensor.dtype).eps).to(memory.dtype))
+            _change(memory, generator)
     return scope

@@ -96,9 +96,13 @@ def test_a_planted_difference_is_found(program: str) -> None:
 # Whether a difference in the last statement is one of rounding.
 ROUNDED = {
     "x0 = torch.tensor([5.0]); x1 = x0 + 1e8 if len(torch.__name__) == 5 else x0 + 5e7 + 5e7; r1 = x1 - 1e8": True,
+    # a root, of which a change of x0 by an ulp changes no digit
+    "x0 = torch.tensor([7e36]); r1 = (x0.pow(1 / 9) if len(torch.__name__) == 5 else x0.pow(1 / 9).mul(3).div(3))"
+    ".sub(12413.658)": True,
     "x0 = torch.tensor([5.0]); x1 = x0 + 1e8; r1 = x1 - 1e8 + 99 * len(torch.__name__)": False,
     "x0 = torch.tensor([5.0]); r1 = x0 * 2 + len(torch.__name__) * (x0.element_size() == 4)": False,
     "x0 = torch.ones(2); r1 = x0.requires_grad_(len(torch.__name__) > 5)": False,
+    "x0 = torch.ones(2); f1 = (torch.float32 if len(torch.__name__) > 5 else torch.float64, x0.sum().item())": False,
 }
 
 
