@@ -409,7 +409,8 @@ def samples(draw: Draw, made: str) -> None:
         draw.say(f"{moved} = torch.autograd.grad({drawn}.sum(), {leaf}, retain_graph=True)[0]")
         density = f"{made}.log_prob({fixed}).exp().detach()"
         if draw.say(f"{implied} = torch.autograd.grad(({made}.cdf({fixed}) / {density}).sum(), {leaf})[0]"):
-            draw.say(f"{draw.fresh('f')} = bool((({moved} + {implied}).abs() <= 1e-3 * (1 + {moved}.abs())).all())")
+            alike = f"bool((({moved} + {implied}).abs() <= 1e-3 * (1 + {moved}.abs())).all())"
+            draw.say(f"{draw.fresh('f')} = {alike} or not bool({drawn}.isfinite().all())")  # of a Pareto of a low alpha
 
 
 def divergence(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> str:
@@ -417,7 +418,7 @@ def divergence(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> str:
     pairs = tritensor.distributions.kl._KL_REGISTRY
     others = [other.__name__ for one, other in pairs if one.__name__ == kind and other.__name__ in KINDS]
     theirs = draw.session.theirs[made]
-    if said(draw, r"Wishart\(") and theirs.batch_shape:
+    if said(draw, r"Wishart\(") and tuple(theirs.batch_shape + theirs.event_shape)[:-2]:
         return ""  # PyTorch adds up a part of the whole batch
     if not others or type(theirs).__name__ != kind:
         return f"torch.distributions.kl_divergence({made}, {made})"

@@ -10,8 +10,19 @@ VALUES: tuple[Known, ...] = (
         VALUE,
         DECIDED_BY_ROUNDING,
         "The difference of nearly equal numbers, a quotient by nearly 0, a number cut to an integer next to it: the "
-        "value moves as far in PyTorch itself if its numbers are changed by an ulp, and both agree in float64.",
+        "value moves as far in PyTorch itself if its numbers, also those inside of composed functions, are changed by "
+        "an ulp, and both agree in float64.",
         "torch.optim.Adam([x], weight_decay=0.1).step()  # where the gradient is about -0.1 x",
+    ),
+    Known(
+        "Divergences from a Normal or Gumbel that are infinite",
+        VALUE,
+        r"(?s)^(grad's )?value of.*\binf\b.*torch: .*\bnan\b",
+        "They and their gradients are: of an infinite mean, and where exp overflows. PyTorch's formulas have more "
+        "terms, and subtract infinity from infinity.",
+        "torch.distributions.kl_divergence(torch.distributions.Gamma(1.0, 1.0), torch.distributions.Normal(inf, 1.0))",
+        r"kl_divergence\(|backward",
+        r"(Normal|Gumbel)\((?s:.*)kl_divergence\(",
     ),
     Known(
         "Powers of two that are infinite",
