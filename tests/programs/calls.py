@@ -54,7 +54,11 @@ UNCALLED: dict[str, str] = {
             set_float32_matmul_precision set_num_threads set_printoptions set_rng_state autocast_decrement_nesting
             autocast_increment_nesting clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled
             is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled
-            set_default_tensor_type""",
+            set_default_tensor_type are_deterministic_algorithms_enabled get_deterministic_debug_mode
+            is_deterministic_algorithms_warn_only_enabled use_deterministic_algorithms""",
+        "is of sparse tensors; tests/functional/sparse compares it": """
+            sparse_coo_tensor to_dense to_sparse to_sparse_coo""",
+        "is of classes; tests/functional/test_overrides.py and tests/scripts/test_faces.py test it": "as_subclass new",
         "has its own way of drawing arguments": """
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
             expand expand_copy view_copy view_as_real_copy view_as_complex_copy unfold size stride einsum index_put
