@@ -381,3 +381,14 @@ def test_refused_arguments() -> None:
         torch.compile(abs, mode="fast")
     with pytest.raises(TypeError, match="must be Module or function"):
         torch.compile(3)
+
+
+def test_views_of_results_with_other_strides_share_their_memory() -> None:
+    def function(x: torch.Tensor) -> Any:
+        y = x.permute(2, 1, 0) * 1
+        y[None, :True, [0, 0]] = 3
+        z = torch.nn.functional.pad(x, (1, 1)).transpose(0, 2) * 2
+        z[0].add_(1)
+        return y, z, z.stride(0) * torch.ones(1)
+
+    alike(function, torch.randn(4, 1, 3))

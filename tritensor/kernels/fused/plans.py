@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ...memory.deferred import Form
 from ...operators.deferring import Function, Number, Step
 from ...runtime.reference import metadata_of
@@ -228,6 +230,8 @@ class Group:
         results = found if found.__class__ is tuple else (found,)
         for (place, shape), each in zip(self.writes, results, strict=True):
             array = each._data
+            if array.__class__ is np.ndarray and not array.flags.c_contiguous:
+                array = np.ascontiguousarray(array)  # as it was noted
             values[place] = array if array.shape == shape else array.reshape(shape)
 
 

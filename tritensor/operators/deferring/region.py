@@ -11,7 +11,7 @@ from weakref import ref
 
 import numpy as np
 
-from ...autograd.mode import no_grad, recording
+from ...autograd.mode import recording
 from ...autograd.precision import state
 from ...autograd.tape import inside_package
 from ...memory.array import DeviceArray
@@ -85,7 +85,27 @@ class Step:
             name: numbers[value] if value.__class__ is Number else value for name, value in self.metadata.items()
         }
         found = self.operator(*inputs, **metadata)
-        return [each._data for each in found] if found.__class__ is tuple else (found._data,)
+        arrays = [each._data for each in found] if found.__class__ is tuple else [found._data]
+        # views that are noted, and programs, count on the strides
+        return [x if _as_noted(x, form) else _restrided(x, form) for x, form in zip(arrays, self.forms, strict=True)]
+
+
+def _as_noted(array: Array, form: Form) -> bool:
+    """Whether an array has the strides that were noted; those of one element do not count."""
+    steps = array.strides
+    if array.__class__ is ndarray:
+        size = array.itemsize
+        return all(n < 2 or step == size * own for n, step, own in zip(form.shape, steps, form.strides, strict=True))
+    return all(n < 2 or step == own for n, step, own in zip(form.shape, steps, form.strides, strict=True))
+
+
+def _restrided(array: Array, form: Form) -> Any:
+    """A copy of an array with the strides that were noted."""
+    if not form.size:
+        return array
+    made = wrap(array).new_empty_strided(form.shape, form.strides)
+    made.copy_(wrap(array))
+    return made._data
 
 
 class Known:
@@ -295,8 +315,7 @@ class Region:
         finally:
             current.region, state.types, recording.enabled = region, types, before
         for each, place in zip(deferred, wanted, strict=True):
-            found = values[place]
-            each.value = found if _as_noted(found, each) else _restrided(found, each)
+            each.value = values[place]
 
     def close(self) -> None:
         """Compute all that is referenced, and give the tensors that hold it plain arrays."""
@@ -355,21 +374,3 @@ def _wanted(values: list[Any], tensors: dict[int, Tensor]) -> tuple[int, ...]:
         if count(values[place]) > held or (held == 3 and count(tensor) > 3):
             found.append(place)
     return tuple(found)
-
-
-def _as_noted(array: Array, noted: Deferred) -> bool:
-    if array.__class__ is DeviceArray:
-        return bool(array.strides == noted.strides)
-    if np.asarray(array).flags.c_contiguous:
-        return noted.is_contiguous()
-    return tuple([step // array.itemsize for step in array.strides]) == noted.strides
-
-
-def _restrided(array: Array, noted: Deferred) -> Any:
-    """A copy of an array with the strides that were noted, which programs have seen."""
-    if array.__class__ is ndarray and not noted.size:
-        return array
-    made = wrap(array).new_empty_strided(noted.shape, noted.strides)
-    with no_grad():
-        made.copy_(wrap(array))
-    return made._data
