@@ -93,7 +93,7 @@ def operator_memory(
         inputs = tensors(sample)
         try:
             forward = measure(partial(operator, *inputs, **sample.metadata), inputs)
-        except TritensorError:  # sizes that are equal by chance were enlarged together
+        except (TritensorError, MemoryError):  # sizes that are equal by chance were enlarged together
             continue
         return forward, backward_memory(operator, sample, inputs)
     raise LookupError(f"{operator.name}: no call can be made larger")
