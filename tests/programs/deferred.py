@@ -1,7 +1,12 @@
-"""The statements of a program once more, all of them noted as inside of a compiled function, beside a usual run."""
+"""The statements of a program once more, all of them noted as inside of a compiled function, beside a usual run.
+
+python -m tests.programs.deferred --family all --count 1000 --seed 0
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 import warnings
 from collections.abc import Sequence
 from math import inf, nan
@@ -14,7 +19,7 @@ from tritensor.kernels.fused.plans import Plan
 from tritensor.operators import deferring
 from tritensor.tensors import Tensor
 
-from .running import restore
+from .running import FAMILIES, devices, restore, run
 
 
 def outcome(statements: Sequence[str], noted: bool) -> tuple[list[str | None], dict[str, Any]]:
@@ -24,7 +29,7 @@ def outcome(statements: Sequence[str], noted: bool) -> tuple[list[str | None], d
     tritensor.manual_seed(0)
     memory = deferring.Memory(Plan)
 
-    def run() -> None:
+    def execute() -> None:
         for statement in statements:
             try:
                 exec(statement, scope)
@@ -42,9 +47,9 @@ def outcome(statements: Sequence[str], noted: bool) -> tuple[list[str | None], d
         try:
             if noted:
                 with deferring.running(memory, ()):
-                    run()
+                    execute()
             else:
-                run()
+                execute()
         finally:
             restore()
     return errors, scope
@@ -89,3 +94,35 @@ def difference(statements: Sequence[str]) -> str | None:
         if differs(one, other):
             return f"{name}\n        {one}\n  noted {other}"
     return None
+
+
+def differing(family: str, first: int, count: int) -> list[tuple[int, str]]:
+    """The seeds of programs of which the noted run differs, and how."""
+    found = []
+    with devices("cpu"):
+        for seed in range(first, first + count):
+            problem = difference(run(family, seed).statements)
+            if problem:
+                found.append((seed, problem))
+    return found
+
+
+def main() -> int:
+    """Print what differs, and how many programs were run; returns 1 if any differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.programs.deferred", description=__doc__)
+    parser.add_argument("--family", choices=[*FAMILIES, "all"], default="all")
+    parser.add_argument("--count", type=int, default=1000, help="programs of each family")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    options = parser.parse_args()
+    total = 0
+    for family in FAMILIES if options.family == "all" else (options.family,):
+        found = differing(family, options.seed, options.count)
+        total += len(found)
+        for seed, problem in found:
+            print(f"## {family}, seed {seed}\n{problem}\n")
+        print(f"{family}: {options.count} programs, {len(found)} differ", flush=True)
+    return int(total > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from . import calls, known, rounding
+from . import calls, deferred, known, rounding
 from .running import FAMILIES, Tally, devices, replay, run, smallest
 from .session import CRASH, OUTCOMES, REFUSED, VALUE, Session
 
@@ -55,6 +55,11 @@ def test_programs_on_the_cpu(family: str) -> None:
     low, high = SHARES.get(family, (0.7, 0.95))
     assert low < tally.accepted / tally.statements < high
     assert tally.compared > 3 * tally.programs
+
+
+@pytest.mark.parametrize("family", [each for each in FAMILIES if each != "training"])  # which roundings decide
+def test_programs_that_are_noted_give_the_same(family: str) -> None:
+    assert deferred.differing(family, 0, 40) == []
 
 
 @pytest.mark.parametrize("family", SIMULATED)
