@@ -57,7 +57,7 @@ def test_programs_on_the_cpu(family: str) -> None:
     assert tally.compared > 3 * tally.programs
 
 
-@pytest.mark.parametrize("family", [each for each in FAMILIES if each != "training"])  # which roundings decide
+@pytest.mark.parametrize("family", FAMILIES)
 def test_programs_that_are_noted_give_the_same(family: str) -> None:
     assert deferred.differing(family, 0, 40) == []
 

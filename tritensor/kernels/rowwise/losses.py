@@ -18,6 +18,7 @@ from ...autograd.mode import enable_grad, recording
 from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, RangeError
 from ...host.threads import dot, quietly
+from ...memory.deferred import Deferred
 from ...operators import Operator, Shapes
 from ...operators.lifting.batching import Batch, loop
 from ...operators.rules import Floating
@@ -231,8 +232,10 @@ class _QuickGradient(Gradient):
 
     def run(self, node: Node, gradient: Tensor) -> Any:
         """The scores' gradient composed of tensor operators, for create_graph."""
-        if not recording.enabled and type(gradient._data) is ndarray:
-            return [wrap(part) for part in self.run_on_arrays(node.saved, gradient._host_array())]
+        noted = gradient._data.__class__ is Deferred
+        if not recording.enabled and (noted or type(gradient._data) is ndarray):
+            parts = [wrap(part) for part in self.run_on_arrays(node.saved, gradient._host_array())]
+            return list(map(Deferred.rules.entered, parts)) if noted else parts
         x, target, _, _, _, divisor, reduction = node.saved
         total = wrap(asarray(divisor, x._data.dtype))
         gradient_of: Any = cross_entropy.joint_gradient
@@ -261,6 +264,9 @@ def quick_cross_entropy(input: Tensor, target: Tensor, reduction: str) -> Tensor
     Training on small batches calls it in each step, where the number of NumPy calls determines the time.
     """
     x, t = getattr(input, "_data", None), getattr(target, "_data", None)
+    noted = x.__class__ is Deferred
+    if noted or t.__class__ is Deferred:  # targets are looked at, so both are needed now
+        x, t = input._host_array(), target._host_array()
     if x.__class__ is not ndarray or t.__class__ is not ndarray or x.ndim != 2 or x.dtype.char not in "fd":
         return None
     if t.dtype is not INT64 or t.shape != x.shape[:1] or (reduction != "mean" and reduction != "sum"):
@@ -293,7 +299,7 @@ def quick_cross_entropy(input: Tensor, target: Tensor, reduction: str) -> Tensor
         versions = (input._version, target._version, None, None, None, None, None)
         result._node = record(_quick, (input._edge(),), saved, versions)
         result._needs = True
-    return result
+    return Deferred.rules.entered(result) if noted else result
 
 
 class ClassLossBackward(Operator):

@@ -22,6 +22,7 @@ from .changes import (
     cast,
     end_pass,
     enter,
+    entered,
     keep,
     leave,
     paused,
@@ -47,6 +48,7 @@ __all__ = [
     "cast",
     "current",
     "enter",
+    "entered",
 ]
 __all__ += ["end_pass", "record_passing"]
 __all__ += ["keep", "leave", "paused", "rebind", "repeated", "running", "settle", "settle_all", "view"]

@@ -94,6 +94,13 @@ def keep(x: Tensor) -> Tensor:
     return x
 
 
+def entered(x: Tensor) -> Tensor:
+    """A tensor that was computed inside of a compiled function: what is computed from it is noted again."""
+    if current.region is not None:
+        current.region.enter(x)
+    return x
+
+
 def before_change(x: Tensor, stays: bool = False) -> None:
     """Compute what reads memory that is going to be changed.
 
