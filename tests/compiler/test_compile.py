@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor import settings
 from tritensor.kernels.fused import plans
 from tritensor.memory.deferred import Deferred
 from tritensor.operators import deferring
+
+from ..needs import needs_triton
 
 F = torch.nn.functional
 
@@ -392,3 +395,21 @@ def test_views_of_results_with_other_strides_share_their_memory() -> None:
         return y, z, z.stride(0) * torch.ones(1)
 
     alike(function, torch.randn(4, 1, 3))
+
+
+@needs_triton
+def test_streams_get_what_was_noted_in_their_block() -> None:
+    with settings.simulate_late(True), torch.cuda.simulate(devices=1):
+        side, x = torch.cuda.Stream(), torch.randn(30, 40, device="cuda")
+
+        def function(x: torch.Tensor) -> torch.Tensor:
+            y = x * 2
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                z = y + 1
+                assert z._data.value is None
+            assert z._data.value is not None
+            torch.cuda.current_stream().wait_stream(side)
+            return z * x
+
+        torch.testing.assert_close(torch.compile(function)(x), (x * 2 + 1) * x)

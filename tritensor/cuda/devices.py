@@ -11,6 +11,7 @@ from ..drivers import DeviceProperties, Stream, active, count, require
 from ..drivers import ledger as _ledger
 from ..drivers.allocator import Heap, readable
 from ..drivers.refusals import NO_WAITING, refuse
+from ..drivers.streams import submit_noted
 from ..errors import ArgumentError
 from ..operators.generators import Generator, generator_of
 from ..tensors import Tensor
@@ -139,6 +140,7 @@ def synchronize(device: Device = None) -> None:
     for capture in list(driver.captures.values()):
         if capture.stream.device.index == index:
             refuse(capture, *NO_WAITING)
+    submit_noted()
     _ledger.note("sync")
     driver.synchronize(index)
 
@@ -157,6 +159,7 @@ def default_stream(device: Device = None) -> Stream:
 def set_stream(stream: Stream | None) -> None:
     """Make a stream current on its device in this thread; None changes nothing. Prefer `with stream(...)`."""
     if stream is not None:
+        submit_noted()
         stream.driver.set_current_stream(stream)
 
 
@@ -174,11 +177,13 @@ def stream(stream: Stream | None) -> Iterator[Stream | None]:
     if stream is None:
         yield None
         return
+    submit_noted()
     driver, index = stream.driver, devices.current_index()
     driver.set_device(stream.device.index)  # type: ignore[arg-type]
     before = driver.set_current_stream(stream)
     try:
         yield stream
+        submit_noted()
     finally:
         driver.set_current_stream(before)
         driver.set_device(index)

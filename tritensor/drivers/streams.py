@@ -22,6 +22,22 @@ def find_driver_with(function: Callable[[], AbstractDriver]) -> None:
     _in_use = function
 
 
+class _Noted:
+    """In `compute`, what computes the calls that a compiled function has noted: before the order of work on streams is
+    changed, or waited for. None while no such function runs."""
+
+    compute: Callable[[], object] | None = None
+
+
+noted = _Noted()
+
+
+def submit_noted() -> None:
+    """Compute what compiled functions have noted."""
+    if noted.compute is not None:
+        noted.compute()
+
+
 class Stream:
     """A queue of work on one device: its work runs in order, and concurrently with that of other streams.
 
@@ -70,11 +86,13 @@ class Stream:
 
     def query(self) -> bool:
         """True if all work submitted so far is done."""
+        submit_noted()
         refused_by(self.driver, self.handle, *NO_WAITING)
         return self.driver.queue_done(self.handle)
 
     def synchronize(self) -> None:
         """Wait on the host until all work submitted so far is done."""
+        submit_noted()
         refused_by(self.driver, self.handle, *NO_WAITING)
         ledger.note("sync")
         self.driver.queue_synchronize(self.handle)
@@ -85,6 +103,7 @@ class Stream:
 
     def wait_stream(self, stream: Stream) -> None:
         """Have all work submitted from now on wait for the work now in the other stream; the host does not wait."""
+        submit_noted()
         if stream.handle is not self.handle:
             refused_by(self.driver, self.handle, *ONE_STREAM)
             refused_by(stream.driver, stream.handle, *ONE_STREAM)
@@ -127,6 +146,7 @@ class Event:
         Raises:
             DeviceError: the event was recorded on another device before.
         """
+        submit_noted()
         stream = _current(stream)
         if self.device is not None and self.device is not stream.device:
             raise DeviceError(
@@ -141,6 +161,7 @@ class Event:
     def wait(self, stream: Stream | None = None) -> None:
         """Have a stream's next work (the current stream's, if none is given) wait for this event."""
         if self._driver is not None:
+            submit_noted()
             stream = _current(stream)
             refused_by(stream.driver, stream.handle, *ONE_STREAM)
             stream.driver.wait(stream.handle, self._mark)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...autograd.mode import no_grad, recording
 from ...autograd.tape import Gradient, Node, Slot, record
+from ...drivers import streams
 from ...ground.locks import lock
 from ...memory import buffer
 from ...memory.deferred import Deferred, Form
@@ -169,22 +170,33 @@ def enter(memory: Memory, tensors: Sequence[Tensor], key: object = None) -> tupl
     """Begin to note the calls of some tensors, of whose forms the key depends; returns what `leave` takes."""
     with _counting:
         Deferred.used += 1
+        streams.noted.compute = _compute
     before = current.region
     try:
         current.region = region = Region(memory, tensors, key)
     except BaseException:
-        with _counting:
-            Deferred.used -= 1
+        _uncount()
         raise
     return region, before
+
+
+def _compute() -> None:
+    if current.region is not None:
+        current.region.run()
+
+
+def _uncount() -> None:
+    with _counting:
+        Deferred.used -= 1
+        if not Deferred.used:
+            streams.noted.compute = None
 
 
 def leave(region: Region, before: Region | None) -> None:
     """End what `enter` has begun: all tensors get plain arrays, but for those that could not be computed."""
     current.region = before
     region.settle()
-    with _counting:
-        Deferred.used -= 1
+    _uncount()
 
 
 class _Passing(Gradient):
