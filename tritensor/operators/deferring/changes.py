@@ -211,9 +211,9 @@ class _Passing(Gradient):
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
-    def run(self, node: Node, gradient: Any) -> tuple[Any]:
+    def run(self, node: Node, gradient: Tensor | list[Any]) -> tuple[Any]:
         """The gradient, as a tensor of which the calls are noted."""
-        if recording.enabled or open_levels.stack or gradient.__class__ is list:
+        if recording.enabled or open_levels.stack or isinstance(gradient, list):
             return (gradient,)
         region, data = current.region, gradient._data
         if data.__class__ is Deferred or (region is not None and region.memory is not self.memory):
