@@ -92,11 +92,24 @@ def operator_memory(
     for sample in calls_of(operator, dtype, megabytes):
         inputs = tensors(sample)
         try:
+            if result_bytes(operator, sample, inputs) > megabytes << 23:
+                continue  # sizes that are equal by chance were enlarged together
+            for _ in range(2):  # native code is made at the second call, which takes memory of its own
+                operator(*inputs, **sample.metadata)
             forward = measure(partial(operator, *inputs, **sample.metadata), inputs)
-        except (TritensorError, MemoryError):  # sizes that are equal by chance were enlarged together
+        except (TritensorError, MemoryError):  # likewise
             continue
         return forward, backward_memory(operator, sample, inputs)
     raise LookupError(f"{operator.name}: no call can be made larger")
+
+
+def result_bytes(operator: Operator, sample: Sample, inputs: list[Any]) -> int:
+    """The size of a call's results, which are not computed; 0 where that is not known before."""
+    try:
+        found = operator(*[x.to("meta") if isinstance(x, Tensor) else x for x in inputs], **sample.metadata)
+    except (TritensorError, NotImplementedError):
+        return 0
+    return sum(x.nbytes for x in (found if isinstance(found, tuple) else (found,)) if isinstance(x, Tensor))
 
 
 def backward_memory(operator: Operator, sample: Sample, inputs: list[Any]) -> Measured | None:
@@ -108,6 +121,11 @@ def backward_memory(operator: Operator, sample: Sample, inputs: list[Any]) -> Me
     if not leaves or not out.requires_grad:
         return None
     grad = tritensor.ones_like(out)
+
+    for _ in range(2):
+        out.backward(grad, retain_graph=True)
+    for leaf in leaves:
+        leaf.grad = None
 
     def run() -> list[Any]:
         out.backward(grad)
