@@ -23,6 +23,7 @@ from .region import MOST_STEPS, Known, Number, Region, Step, current
 
 ndarray = np.ndarray
 _DRAWN = frozenset(("offset", "seed"))  # metadata of random numbers, which differs in each call
+_HUGE = 1 << 63  # what kernels do not take, and operators refuse each in its own words
 _PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
 #: dtypes of arrays that have no part in what is noted
 UNNOTED = frozenset(each.numpy for each in FLOAT8)
@@ -55,7 +56,7 @@ def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any])
             if data.__class__ is not ndarray and data.__class__ is not DeviceArray:
                 return eagerly(operator, inputs, metadata)
             places.append(region.place(data, fresh, key))
-        elif x.__class__ is float or x.__class__ is int:
+        elif x.__class__ is float or (x.__class__ is int and -_HUGE <= x < _HUGE):
             if takes:
                 key.append(x.__class__)
                 places.append(Number(first + len(numbers)))
@@ -72,6 +73,8 @@ def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any])
     for name, value in metadata.items():
         kind = value.__class__
         key += name, kind
+        if kind is int and not -_HUGE <= value < _HUGE:
+            return eagerly(operator, inputs, metadata)
         if (takes and (kind is float or kind is int)) or (kind is int and name in _DRAWN):
             named[name] = Number(first + len(numbers))
             numbers.append(value)
@@ -123,8 +126,10 @@ def repeated(operator: Operator, x: Tensor, y: Tensor | float = _MISSING) -> tup
     first = places.get(id(data.value)) if data.value is not None else data.index if data.region is region else None
     if y is _MISSING:
         key: tuple[Any, ...] = (operator, first)
-    elif y.__class__ is float or y.__class__ is int:
+    elif y.__class__ is float or (y.__class__ is int and -_HUGE <= y < _HUGE):
         key = (operator, first, y.__class__)
+    elif isinstance(y, int):
+        return None
     else:
         data = y._data  # type: ignore[union-attr]
         if data.__class__ is not Deferred:
