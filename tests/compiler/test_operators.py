@@ -48,13 +48,13 @@ def check(operator: Operator, dtype: dtypes.dtype, placed: Any = lambda inputs: 
                 assert problem is None, f"{operator.name} in {dtype}, {position}: {problem}"
 
 
-@pytest.mark.sampled(120)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_cpu(operator: Operator, dtype: dtypes.dtype) -> None:
     check(operator, dtype)
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(20)
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_device(operator: Operator, dtype: dtypes.dtype) -> None:
