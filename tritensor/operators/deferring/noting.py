@@ -23,7 +23,7 @@ from .region import MOST_STEPS, Known, Number, Region, Step, current
 
 ndarray = np.ndarray
 _DRAWN = frozenset(("offset", "seed"))  # metadata of random numbers, which differs in each call
-_HUGE = 1 << 63  # what kernels do not take, and operators refuse each in its own words
+_HUGE = 1 << 63
 _PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
 #: dtypes of arrays that have no part in what is noted
 UNNOTED = frozenset(each.numpy for each in FLOAT8)
@@ -37,6 +37,37 @@ def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any])
         return eagerly(operator, inputs, metadata)
     if region.steps >= MOST_STEPS:
         region.run()
+    described = _described(region, operator, inputs, metadata)
+    if described is None:
+        return eagerly(operator, inputs, metadata)
+    key, places, named, fresh, numbers = described
+    node, stretch = region.node, region.stretch
+    known = node.next.get(key, _MISSING)
+    if known is _MISSING:
+        known = _learn(region, operator, inputs, metadata, places, named, len(region.values) + len(fresh))
+        if region.stretch != stretch:  # the check of the arguments has read elements
+            return eagerly(operator, inputs, metadata)
+        node.next[key] = known
+        region.memory.count += 1
+    if known is None:
+        return eagerly(operator, inputs, metadata)
+    if numbers:
+        numbers = [x if check is None else check(x) for x, check in zip(numbers, known.checks, strict=True)]
+    outputs = tuple(region.add(known, fresh, numbers))
+    if recording.enabled and any(isinstance(x, Tensor) and x._needs for x in inputs):
+        replay = known.replay
+        operator.record(outputs, inputs + replay.missing, replay.tape(metadata), replay.alike)
+    return outputs if len(outputs) > 1 else outputs[0]
+
+
+Described = tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any], list[Any], list[Any]]
+
+
+def _described(
+    region: Region, operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any]
+) -> Described | None:
+    """The key of a call, the places of its inputs, and its metadata, as a `Step` has them; arrays that are new, and
+    numbers. None for a call that cannot be noted."""
     key: list[Any] = [operator]
     places: list[Any] = []
     fresh: list[Any] = []
@@ -45,67 +76,49 @@ def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any])
     for x in inputs:
         if isinstance(x, Tensor):
             data = x._data
-            if data.__class__ is Deferred:
-                if data.value is None:
-                    if data.region is not region:
-                        return eagerly(operator, inputs, metadata)
-                    key.append(data.index)
-                    places.append(data.index)
-                    continue
-                data = data.value
+            if data.__class__ is Deferred and data.value is None:
+                if data.region is not region:
+                    return None
+                key.append(data.index)
+                places.append(data.index)
+                continue
+            data = data.value if data.__class__ is Deferred else data
             if data.__class__ is not ndarray and data.__class__ is not DeviceArray:
-                return eagerly(operator, inputs, metadata)
+                return None
             places.append(region.place(data, fresh, key))
-        elif x.__class__ is float or (x.__class__ is int and -_HUGE <= x < _HUGE):
-            if takes:
-                key.append(x.__class__)
-                places.append(Number(first + len(numbers)))
-                numbers.append(x)
-            else:
-                key.append((x.__class__, x or str(x)))
-                places.append((x,))
         elif x is None or x.__class__ is bool:
             key.append((x.__class__, x))
             places.append((x,))
+        elif not _is_number(x):
+            return None
+        elif takes:
+            key.append(x.__class__)
+            places.append(Number(first + len(numbers)))
+            numbers.append(x)
         else:
-            return eagerly(operator, inputs, metadata)
+            key.append((x.__class__, x or str(x)))
+            places.append((x,))
     named: dict[str, Any] = {}
     for name, value in metadata.items():
         kind = value.__class__
         key += name, kind
-        if kind is int and not -_HUGE <= value < _HUGE:
-            return eagerly(operator, inputs, metadata)
-        if (takes and (kind is float or kind is int)) or (kind is int and name in _DRAWN):
+        if _is_number(value) and (takes or name in _DRAWN):
             named[name] = Number(first + len(numbers))
             numbers.append(value)
-        elif kind in _PLAIN:
+            continue
+        if kind in _PLAIN and (kind is not int or _is_number(value)):
             key.append(value or str(value))
-            named[name] = value
         elif (kind is tuple or kind is list) and _PLAIN.issuperset(map(type, value)):
             key += tuple(map(type, value)), tuple(value)
-            named[name] = value
         else:
-            return eagerly(operator, inputs, metadata)
-    found, node, stretch = tuple(key), region.node, region.stretch
-    known = node.next.get(found, _MISSING)
-    if known is _MISSING:
-        known = _learn(region, operator, inputs, metadata, tuple(places), named, len(region.values) + len(fresh))
-        if region.stretch != stretch:  # the check of the arguments has read elements
-            return eagerly(operator, inputs, metadata)
-        node.next[found] = known
-        region.memory.count += 1
-    if known is None:
-        return eagerly(operator, inputs, metadata)
-    if numbers:
-        numbers = [x if check is None else check(x) for x, check in zip(numbers, known.checks, strict=True)]
-    outputs = tuple(region.add(known, fresh, numbers))
-    if recording.enabled:
-        for x in inputs:
-            if isinstance(x, Tensor) and x._needs:
-                replay = known.replay
-                operator.record(outputs, inputs + replay.missing, replay.tape(metadata), replay.alike)
-                break
-    return outputs if len(outputs) > 1 else outputs[0]
+            return None
+        named[name] = value
+    return tuple(key), tuple(places), named, fresh, numbers
+
+
+def _is_number(x: object) -> bool:
+    """True of numbers that kernels take; operators refuse integers beyond 64 bits, each in its own words."""
+    return x.__class__ is float or (x.__class__ is int and -_HUGE <= x < _HUGE)
 
 
 _MISSING: Any = object()
@@ -126,7 +139,7 @@ def repeated(operator: Operator, x: Tensor, y: Tensor | float = _MISSING) -> tup
     first = places.get(id(data.value)) if data.value is not None else data.index if data.region is region else None
     if y is _MISSING:
         key: tuple[Any, ...] = (operator, first)
-    elif y.__class__ is float or (y.__class__ is int and -_HUGE <= y < _HUGE):
+    elif _is_number(y):
         key = (operator, first, y.__class__)
     elif isinstance(y, int):
         return None
