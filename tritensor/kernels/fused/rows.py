@@ -86,6 +86,7 @@ class Rows(Fused):
     ) -> None:
         self.lying, self.per_row = lying, per_row
         self.shaped = next(position for position, name in enumerate(inputs) if lying[name] == FULL)
+        self.exact: Any = None
         super().__init__(stages, inputs, outputs, numbers, compute)
 
     def allocate(self, call: Call) -> Shapes:
@@ -135,7 +136,10 @@ class Rows(Fused):
     # ---- the kernel -----------------------------------------------------------------------------------------------
 
     def _body(self) -> Kernel:
-        """The kernel, as text."""
+        return self._written(False)
+
+    def _written(self, exact: bool) -> Kernel:
+        """The kernel, as text; where tiles are `exact`, they have no elements beyond rows and columns."""
         scope: dict[str, Any] = {"__name__": __name__, "as_columns": as_columns}
         outs = [f"{name}_out" for name in self.wanted]
         pointers = [f"{name}_in" for name in self.inputs]
@@ -144,12 +148,11 @@ class Rows(Fused):
         lines = [
             "row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)",
             "col = tl.arange(0, COLS)",
-            "there = row < rows",
-            "mask = there[:, None] & (col < cols)[None, :]",
+            *(_EXACT if exact else _MASKED),
             "place = row[:, None] * cols + col[None, :]",
         ]
         for name, lies in self.lying.items():
-            lines.append(f"{name} = {_LOADS[lies].format(name)}")
+            lines.append(f"{name} = {_LOADS[lies].format(name, *(_UNMASKED if exact else _MASKS))}")
         for position, stage in enumerate(self.stages):
             if stage.operator is None or stage.operator.family == "elementwise":
                 lines += self._elementwise(position, stage, scope)
@@ -161,9 +164,10 @@ class Rows(Fused):
         for name in self.wanted:
             if name in self.per_row:
                 value = f"tl.reshape(tl.broadcast_to({name}, (ROWS, 1)), (ROWS,))"
-                lines.append(f"tl.store({name}_out + row, {value}, mask=there)")
+                lines.append(f"tl.store({name}_out + row, {value}{'' if exact else ', mask=there'})")
             else:
-                lines.append(f"tl.store({name}_out + place, tl.broadcast_to({name}, (ROWS, COLS)), mask=mask)")
+                mask = "" if exact else ", mask=mask"
+                lines.append(f"tl.store({name}_out + place, tl.broadcast_to({name}, (ROWS, COLS)){mask})")
         text = "from __future__ import annotations\n" + f"def fused_rows_kernel({', '.join(head)}):\n"
         text += "".join(f"    {line}\n" for line in lines)
         return kernel(written(text, "fused_rows_kernel", scope))
@@ -197,8 +201,11 @@ class Rows(Fused):
         numbers = [as_number(value, self.dtypes[0]) for value in metadata_of(call).values()]
         periods = [len(array) for array, lies in zip(arrays, self.lying.values(), strict=True) if lies == PERIOD]
         elements = row_block * col_block
+        body = self.body
+        if rows % row_block == 0 and cols == col_block:  # no load has a mask, and no reduction a choice
+            body = self.exact = self.exact or self._written(True)
         launch(
-            self.body,
+            body,
             (-(-rows // row_block),),
             (*call.outs, *arrays, *numbers, *periods, rows, cols),
             {"ROWS": row_block, "COLS": col_block},
@@ -208,13 +215,17 @@ class Rows(Fused):
         )
 
 
+#: of a name, and what follows the address for whole tiles, columns and rows
 _LOADS = {
-    FULL: "tl.load({0}_in + place, mask=mask, other=0)",
-    COLUMN: "tl.load({0}_in + col, mask=col < cols, other=0)[None, :]",
-    ROW: "tl.load({0}_in + row, mask=there, other=0)[:, None]",
+    FULL: "tl.load({0}_in + place{1})",
+    COLUMN: "tl.load({0}_in + col{2})[None, :]",
+    ROW: "tl.load({0}_in + row{3})[:, None]",
     ONE: "tl.load({0}_in)",
-    PERIOD: "tl.load({0}_in + (row % {0}_rows)[:, None] * cols + col[None, :], mask=mask, other=0)",
+    PERIOD: "tl.load({0}_in + (row % {0}_rows)[:, None] * cols + col[None, :]{1})",
 }
+_MASKS, _UNMASKED = (", mask=mask, other=0", ", mask=col < cols, other=0", ", mask=there, other=0"), ("", "", "")
+_MASKED = ("there = row < rows", "mask = there[:, None] & (col < cols)[None, :]")
+_EXACT = ("mask = tl.full((ROWS, COLS), True, tl.int1)",)
 
 
 def _along(operator: Operator) -> dict[str, Any]:
