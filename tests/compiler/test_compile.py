@@ -413,3 +413,10 @@ def test_streams_get_what_was_noted_in_their_block() -> None:
             return z * x
 
         torch.testing.assert_close(torch.compile(function)(x), (x * 2 + 1) * x)
+
+
+def test_rows_of_broadcast_values_alone() -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return ((x + y).softmax(-1) * y).sum(-1)
+
+    alike(function, torch.randn(5, 1), torch.randn(7))

@@ -66,6 +66,10 @@ class Group:
         self.wanted: list[int] = []
         self.writes: list[tuple[int, tuple[int, ...]]] = []
 
+    def shapeless(self) -> bool:
+        """True of a group along rows of which no operand says how many rows and columns there are."""
+        return self.along and FULL not in self.lying.values()
+
     def takes(self, step: Step, along: bool) -> bool:
         """Whether a step can be part of the group; `along` says that it computes along rows."""
         form = step.forms[0]
@@ -284,6 +288,16 @@ class Plan:
         for step in steps:
             forms |= zip(step.outputs, step.forms, strict=True)
         self.forms = forms
+        alone: set[Step] = set()  # groups along rows need an operand that is whole
+        units = self._grouped(steps, alone)
+        while shapeless := [unit for unit in units if unit.__class__ is Group and unit.shapeless()]:
+            alone.update(step for unit in shapeless for step in unit.steps)
+            units = self._grouped(steps, alone)
+        self._finish(units, set(wanted), forms)
+
+    def _grouped(self, steps: list[Step], alone: set[Step]) -> list[Any]:
+        """The groups, and the steps that are computed by themselves, in order."""
+        forms = self.forms
         facts = Facts(forms)
         made: dict[int, int] = {}  # by place, the unit that computes it
         units: list[Any] = []
@@ -294,8 +308,8 @@ class Plan:
                 units.append(Alone(step))
                 continue
             first = max([made.get(facts.root[x], -1) for x in reads], default=-1)
-            along = goes_along(step, forms)
-            if along or fits(step, forms):
+            along = step not in alone and goes_along(step, forms)
+            if along or (step not in alone and fits(step, forms)):
                 at = len(units) - 1
                 while at >= max(first, 0) and not (units[at].__class__ is Group and units[at].takes(step, along)):
                     at -= 1
@@ -308,7 +322,7 @@ class Plan:
                 units.append(Alone(step))
             for place in step.outputs:
                 made[place] = at
-        self._finish(units, set(wanted), forms)
+        return units
 
     def _finish(self, units: list[Any], needed: set[int], forms: dict[int, Form]) -> None:
         """Find out what each unit has to leave for later ones, and which values are dead after it."""
