@@ -19,7 +19,7 @@ from tritensor import settings
 from tritensor.backends import native
 from tritensor.kernels.elementwise import activations
 from tritensor.operators import registry
-from tritensor.runtime import choice, native_replay, replay
+from tritensor.runtime import checking, choice, native_replay, replay
 from tritensor.runtime.checking import mismatch, tolerance
 from tritensor.types import dtypes
 
@@ -114,6 +114,21 @@ def test_other_layouts_are_computed_too(forced: None, installed: list[str]) -> N
         found = repeated(partial(torch.softmax, each, 1), 5)
         np.testing.assert_allclose(found.numpy(), torch.softmax(each.contiguous(), 1).numpy(), rtol=1e-5)
     assert "softmax" in installed
+
+
+def test_results_are_compared_once_whatever_layout_comes_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered: list[Any] = []
+    compared: list[int] = []
+    monkeypatch.setattr(native_replay, "offer", offered.append)
+    monkeypatch.setattr(checking, "mismatch", lambda *given: compared.append(1))
+    x, other = drawn(300, 301), drawn(301, 300).T
+    for _ in range(3):
+        torch.softmax(x, 1)
+    offered[0].make()  # in the background; before its result is compared there is a call of another layout
+    torch.softmax(other, 1)
+    for _ in range(4):
+        torch.testing.assert_close(torch.softmax(x, 1), torch.softmax(x.double(), 1).float())
+    assert len(compared) == 1
 
 
 def test_results_have_the_same_bits_for_every_number_of_threads(

@@ -126,6 +126,8 @@ class _Work:
             return
 
         def first(*values: Any) -> Any:
+            if _layout(values) != self.layout:
+                return chooser(*values)
             expected = chooser.compute(*values)
             run = found.composed(values, chooser, lambda *values: None)
             start = perf_counter()
@@ -148,8 +150,7 @@ class _Work:
         """Let the call compute with a function; it needs no chooser if it is for all of the call's layouts so far."""
         chooser = self.chooser
         chooser.made[self.layout] = compute
-        if len(chooser.made) == 1:
-            chooser.use(compute)
+        chooser.use(compute if len(chooser.made) == 1 else chooser)
 
     def refused(self, why: str) -> None:
         """Stay with NumPy."""
