@@ -116,7 +116,7 @@ def test_other_layouts_are_computed_too(forced: None, installed: list[str]) -> N
     assert "softmax" in installed
 
 
-def test_results_are_compared_once_whatever_layout_comes_between(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_compared_once_whatever_layout_comes_between(forced: None, monkeypatch: pytest.MonkeyPatch) -> None:
     offered: list[Any] = []
     compared: list[int] = []
     monkeypatch.setattr(native_replay, "offer", offered.append)
