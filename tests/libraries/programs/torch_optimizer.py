@@ -12,7 +12,7 @@ import torch_optimizer
 def steps(carry: Any, name: str, make: Any, graph: bool = False) -> None:
     rng = np.random.default_rng(0)
     x, y = (torch.from_numpy(rng.standard_normal((32, size), dtype=np.float32)) for size in (8, 1))
-    torch.manual_seed(0)  # of some weights roundings decide where Shampoo goes
+    torch.manual_seed(1)  # of some weights roundings decide where Shampoo goes
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
     model = carry.module(name, model)
     optimizer = make(model.parameters())
