@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tritensor.operators import deferring
@@ -11,8 +9,7 @@ from tritensor.operators.deferring import changes
 
 
 @pytest.fixture(autouse=True)
-def always_noted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def always_noted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "small_calls" not in request.node.name:
         for module in (deferring, changes):
             monkeypatch.setattr(module, "LEAST", float("-inf"))
-    yield

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..types import devices, layout
+from ..types import devices, formats, layout
 from .array import DeviceArray
 from .lifted import Lifted
 
@@ -32,6 +32,15 @@ class Form(NamedTuple):
     def of(cls, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], device: devices.device) -> Form:
         """The form of these facts."""
         return cls(shape, strides, dtype, device, len(shape), prod(shape))
+
+    @classmethod
+    def of_array(cls, array: np.ndarray | DeviceArray) -> Form:
+        """The form of an array that is there."""
+        strides = array.strides
+        if array.__class__ is DeviceArray:
+            return cls.of(array.shape, strides, array.dtype, array.device)
+        strides = formats.reported_strides(array.shape, tuple([step // array.itemsize for step in strides]))
+        return cls.of(array.shape, strides, array.dtype, devices.cpu)
 
 
 class Deferred(Lifted):

@@ -76,6 +76,7 @@ class Fused(Elementwise):
         kinds = {name: kind for stage in stages for name, kind in zip(stage.outputs, stage.results, strict=True)}
         self.dtypes = compute, tuple([kinds[name] for name in outputs])
         self.metadata = dict(numbers)
+        self.dead = self._dead()
         self.body = self._body()
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
@@ -88,7 +89,7 @@ class Fused(Elementwise):
     def _composed(self, *arrays: Any, **numbers: Any) -> tuple[Any, ...]:
         """The references, one after the other; what no later one reads is let go."""
         known: dict[str, Any] = {**dict(zip(self.inputs, arrays, strict=True)), **numbers}
-        for stage, dead in zip(self.stages, self._dead(), strict=True):
+        for stage, dead in zip(self.stages, self.dead, strict=True):
             self._stage(stage, known)
             for name in dead:
                 del known[name]
@@ -106,22 +107,19 @@ class Fused(Elementwise):
         if stage.operator is None:
             found = operands[0] if operands[0] is not known[stage.inputs[0]] else operands[0].copy()
         else:
-            named = {name: known[value.name] if value.__class__ is Named else value for name, value in stage.metadata}
-            found = stage.operator.reference(*operands, **named)
+            found = stage.operator.reference(*operands, **named_in(stage, known))
         produced = found if found.__class__ is tuple else (found,)
         for name, value, kind in zip(stage.outputs, produced, stage.results, strict=True):
             known[name] = value if value.dtype is kind.numpy else value.astype(kind.numpy)
 
     def _dead(self) -> list[list[str]]:
-        found = self.__dict__.get("dead")
-        if found is None:
-            seen, found = set(self.wanted), []
-            for stage in reversed(self.stages):
-                used = {name for name in stage.inputs if name is not None} | set(stage.outputs)
-                found.append([name for name in used if name not in seen and name not in self.metadata])
-                seen |= used
-            self.__dict__["dead"] = found = found[::-1]
-        return found
+        """The variables that nothing reads after each stage."""
+        seen, found = set(self.wanted), []
+        for stage in reversed(self.stages):
+            used = {name for name in stage.inputs if name is not None} | set(stage.outputs)
+            found.append([name for name in used if name not in seen and name not in self.metadata])
+            seen |= used
+        return found[::-1]
 
     def _body(self) -> Any:
         """A device function of the inputs and the numbers that calls the stages' bodies."""
@@ -156,6 +154,11 @@ class Named(NamedTuple):
     """A number that is an argument of the call, in a stage's metadata."""
 
     name: str
+
+
+def named_in(stage: Stage, known: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a stage, with the call's own numbers."""
+    return {name: known[value.name] if value.__class__ is Named else value for name, value in stage.metadata}
 
 
 #: by Triton's short name of a dtype, its name in Triton's language

@@ -191,7 +191,7 @@ class Group:
             given = self.stages, self.inputs, wanted, numbers, compute
             if self.along:
                 lying: Any = dict(self.lying)
-                found = Rows(*given, lying, frozenset(self.per_row))
+                found = Rows(*given, lying=lying, per_row=frozenset(self.per_row))
             else:
                 found = Fused(*given)
             _operators[key] = found

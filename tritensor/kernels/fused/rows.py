@@ -7,9 +7,8 @@ beyond a row's end are set to what a reduction ignores before each one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +22,10 @@ from ...types import dtypes
 from ..blocks import forced_tile, is_processor, power_of_two
 from ..reduction.family import Reduction
 from ..reduction.kernel import bare_state, element_state
-from ..reduction.sums import merge_moments
 from ..rowwise.family import Rowwise
 from ..rowwise.kernel import as_columns, contiguous
 from ..rowwise.layer_norm import FORWARD, LayerNorm
-from .family import SPOKEN, Fused, Named, Stage, written
+from .family import SPOKEN, Fused, Stage, named_in, written
 
 #: the longest row, and the elements of a tile: on a GPU, on the processor (with 4,096 a masked softmax took 1.6 times
 #: as long), and where Triton's interpreter takes a step for a tile of any size
@@ -56,17 +54,14 @@ def lies(shape: tuple[int, ...], within: tuple[int, ...]) -> str | None:
     return None
 
 
-class RowStage(NamedTuple):
-    """What a stage along rows adds to its text: statements, and the results' expressions."""
-
-    lines: list[str]
-    results: list[str]
+RowText = tuple[list[str], list[str]]  # of a stage along rows: statements, and the results' expressions
 
 
 class Rows(Fused):
     """A group along rows.
 
     Args:
+        group: the arguments of `Fused`.
         lying: how each input lies, by its name.
         per_row: the names of variables that have a value for each row.
     """
@@ -74,20 +69,11 @@ class Rows(Fused):
     family = "fused_rows"
     about = "Reductions along rows of a compiled function with what is around them; a row is read once."
 
-    def __init__(
-        self,
-        stages: Sequence[Stage],
-        inputs: dict[str, dtypes.dtype],
-        outputs: Sequence[str],
-        numbers: dict[str, float],
-        compute: dtypes.dtype,
-        lying: dict[str, str],
-        per_row: frozenset[str],
-    ) -> None:
+    def __init__(self, *group: Any, lying: dict[str, str], per_row: frozenset[str]) -> None:
         self.lying, self.per_row = lying, per_row
-        self.shaped = next(position for position, name in enumerate(inputs) if lying[name] == FULL)
+        self.shaped = list(lying.values()).index(FULL)
         self.exact: Any = None
-        super().__init__(stages, inputs, outputs, numbers, compute)
+        super().__init__(*group)
 
     def allocate(self, call: Call) -> Shapes:
         """(rows, cols), or (rows,) of what has a value for each row."""
@@ -106,13 +92,11 @@ class Rows(Fused):
             if lies == PERIOD:
                 array = np.broadcast_to(array, (shape[0] // len(array), *array.shape)).reshape(shape)
             known[name] = array[:, None] if lies == ROW else array
-        for stage, dead in zip(self.stages, self._dead(), strict=True):
+        for stage, dead in zip(self.stages, self.dead, strict=True):
             if stage.operator is None or stage.operator.family == "elementwise":
                 self._stage(stage, known)
             else:
-                metadata = {**dict(stage.metadata)}
-                for name, value in metadata.items():
-                    metadata[name] = known[value.name] if value.__class__ is Named else value
+                metadata = named_in(stage, known)
                 inputs = [wrap(known[name]) if name is not None else None for name in stage.inputs]
                 metadata |= _along(stage.operator)
                 found = stage.operator(*inputs, **metadata)
@@ -157,9 +141,9 @@ class Rows(Fused):
             if stage.operator is None or stage.operator.family == "elementwise":
                 lines += self._elementwise(position, stage, scope)
             else:
-                made = _ALONG[type(stage.operator)](self, position, stage, scope)
-                lines += made.lines
-                for name, kind, text in zip(stage.outputs, stage.results, made.results, strict=True):
+                more, results = _ALONG[type(stage.operator)](position, stage, scope)
+                lines += more
+                for name, kind, text in zip(stage.outputs, stage.results, results, strict=True):
                     lines.append(f"{name} = {text}.to({SPOKEN[kind.triton]})")
         for name in self.wanted:
             if name in self.per_row:
@@ -245,7 +229,7 @@ def _literal(value: float) -> str:
     return repr(value) if value == value and abs(value) != float("inf") else f'float("{value}")'
 
 
-def _rowwise(group: Rows, position: int, stage: Stage, scope: dict[str, Any]) -> RowStage:
+def _rowwise(position: int, stage: Stage, scope: dict[str, Any]) -> RowText:
     bodies, short = stage.operator.bodies, stage.results[0].itemsize == 2
     scope[f"summary{position}"], scope[f"apply{position}"] = bodies.summary, bodies.apply
     names = [f"w{position}_{i}" for i in range(len(stage.inputs))]
@@ -253,14 +237,13 @@ def _rowwise(group: Rows, position: int, stage: Stage, scope: dict[str, Any]) ->
     values = f"({', '.join(names)},)"
     lines.append(f"s{position} = as_columns(summary{position}({values}, (), (), col[None, :], mask, cols, ({short},)))")
     lines.append(f"r{position} = apply{position}({values}, (), (), s{position}, col[None, :], ({short},))")
-    return RowStage(lines, [f"r{position}[0]"])
+    return lines, [f"r{position}[0]"]
 
 
-def _layer_norm(group: Rows, position: int, stage: Stage, scope: dict[str, Any]) -> RowStage:
+def _layer_norm(position: int, stage: Stage, scope: dict[str, Any]) -> RowText:
     x, *parameters = stage.inputs
     full = stage.results[0].itemsize > 2
-    bodies = FORWARD if full else FORWARD._replace(merge=merge_moments)
-    scope |= {f"{name}{position}": getattr(bodies, name) for name in ("apply", "summary", "finish")}
+    scope |= {f"{name}{position}": getattr(FORWARD, name) for name in ("apply", "summary", "finish")}
     kind = SPOKEN[stage.compute.triton]
     eps = next(value.name for name, value in stage.metadata if name == "eps")
     numbers = f"({eps}, {parameters[0] is not None}, {parameters[1] is not None}, {full})"
@@ -270,10 +253,10 @@ def _layer_norm(group: Rows, position: int, stage: Stage, scope: dict[str, Any])
     lines.append(f"s{position} = as_columns(t{position})")
     lines.append(f"r{position} = apply{position}((w{position},), (), ({given}), s{position}, col[None, :], {numbers})")
     lines.append(f"f{position} = as_columns(finish{position}(t{position}, (), {numbers}))")
-    return RowStage(lines, [f"r{position}[0]", *[f"f{position}[{i}]" for i in range(3)]])
+    return lines, [f"r{position}[0]", *[f"f{position}[{i}]" for i in range(3)]]
 
 
-def _reduction(group: Rows, position: int, stage: Stage, scope: dict[str, Any]) -> RowStage:
+def _reduction(position: int, stage: Stage, scope: dict[str, Any]) -> RowText:
     parts = stage.operator.parts({**dict(stage.metadata), "dim": (1,)})
     scope |= {f"start{position}": parts.start or element_state, f"fold{position}": parts.fold}
     scope[f"finish{position}"] = parts.finish or bare_state
@@ -287,7 +270,7 @@ def _reduction(group: Rows, position: int, stage: Stage, scope: dict[str, Any]) 
         lines.append(f"c{position}_{i} = tl.where(mask, {state}, tl.full((ROWS, COLS), {_literal(value)}, {spoken}))")
         states.append(f"c{position}_{i}")
     lines.append(f"d{position} = finish{position}(fold{position}(({', '.join(states)},), 1), cols, ({numbers}))")
-    return RowStage(lines, [f"d{position}[{i}][:, None]" for i in range(len(stage.outputs))])
+    return lines, [f"d{position}[{i}][:, None]" for i in range(len(stage.outputs))]
 
 
 _ALONG = {Rowwise: _rowwise, LayerNorm: _layer_norm, Reduction: _reduction}

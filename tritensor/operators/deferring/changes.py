@@ -162,7 +162,8 @@ def settle_all(tensors: Iterable[Any] = ()) -> None:
     """Compute all that was noted, and give tensors plain arrays: before code that works on arrays."""
     region = current.region
     if region is not None:
-        region.close()
+        region.run()
+        region.settle()
     settle(*[x for x in tensors if isinstance(x, Tensor)])
 
 

@@ -19,7 +19,6 @@ from ...memory.deferred import Deferred, Form
 from ...runtime.call import Call, Operator
 from ...runtime.replay import table
 from ...tensors import Tensor, wrap
-from ...types import devices
 
 ndarray = np.ndarray
 Array = np.ndarray | DeviceArray
@@ -245,12 +244,9 @@ class Region:
     def enter(self, x: Tensor) -> None:
         """Let a tensor of an array be one whose calls are noted."""
         data = x._data
-        if data.__class__ is ndarray:
-            x._data = Deferred(self, -1, Form.of(data.shape, x.stride(), data.dtype, devices.cpu), data)
-        elif data.__class__ is DeviceArray:
-            x._data = Deferred(self, -1, Form.of(data.shape, data.strides, data.dtype, data.device), data)
-        else:
+        if data.__class__ is not ndarray and data.__class__ is not DeviceArray:
             return
+        x._data = Deferred(self, -1, Form.of_array(data), data)
         self.made.append(ref(x))
 
     def add(self, node: Known, fresh: Sequence[Any], numbers: Sequence[Any]) -> list[Tensor]:
@@ -305,7 +301,7 @@ class Region:
         try:
             plan = node.plans.get(wanted)
             if plan is None:
-                plan = node.plans[wanted] = self.memory.plan(node.steps(), wanted, _forms(values))
+                plan = node.plans[wanted] = self._plan(node, wanted, values)
             self.gain += plan.gain
             plan.run(values, numbers)
         except BaseException as error:
@@ -316,6 +312,10 @@ class Region:
             current.region, state.types, recording.enabled = region, types, before
         for each, place in zip(deferred, wanted, strict=True):
             each.value = values[place]
+
+    def _plan(self, node: Known, wanted: tuple[int, ...], values: list[Any]) -> Plan:
+        forms = {place: Form.of_array(x) for place, x in enumerate(values) if x.__class__ is not Deferred}
+        return self.memory.plan(node.steps(), wanted, forms)
 
     def close(self) -> None:
         """Compute all that is referenced, and give the tensors that hold it plain arrays."""
@@ -350,18 +350,6 @@ class _Failed:
     def run(self) -> None:
         """Raise."""
         raise self.error
-
-
-def _forms(values: list[Any]) -> dict[int, Any]:
-    """The forms of the arrays among values, by place."""
-    found = {}
-    for place, data in enumerate(values):
-        if data.__class__ is DeviceArray:
-            found[place] = Form.of(data.shape, data.strides, data.dtype, data.device)
-        elif data.__class__ is ndarray:
-            steps = tuple([step // max(data.itemsize, 1) for step in data.strides])
-            found[place] = Form.of(data.shape, steps, data.dtype, devices.cpu)
-    return found
 
 
 def _wanted(values: list[Any], tensors: dict[int, Tensor]) -> tuple[int, ...]:
