@@ -94,7 +94,7 @@ def operator_memory(
         try:
             if result_bytes(operator, sample, inputs) > megabytes << 23:
                 continue  # sizes that are equal by chance were enlarged together
-            for _ in range(2):  # native code is made at the second call, which takes memory of its own
+            for _ in range(3):  # native code is made at the second call and compared at the third, which takes memory
                 operator(*inputs, **sample.metadata)
             forward = measure(partial(operator, *inputs, **sample.metadata), inputs)
         except (TritensorError, MemoryError):  # likewise
@@ -122,7 +122,7 @@ def backward_memory(operator: Operator, sample: Sample, inputs: list[Any]) -> Me
         return None
     grad = tritensor.ones_like(out)
 
-    for _ in range(2):
+    for _ in range(3):
         out.backward(grad, retain_graph=True)
     for leaf in leaves:
         leaf.grad = None

