@@ -19,7 +19,7 @@ from ..matmul.launch import arithmetic, finish, launch_product
 from ..matmul.precision import product_for
 from ..rowwise.kernel import contiguous
 from .convolution_kernel import correlation_kernel, depthwise_kernel, depthwise_weight_kernel, weight_kernel
-from .geometry import Line, last
+from .geometry import UNROLLED, Line, last
 
 # Tiles of (results, rows, depth), which compile for sm_90 without spilled registers
 # (`tests/runtime/test_convolution_compile.py`).
@@ -35,8 +35,6 @@ TILES = {
 _FEW = 4
 # Elements in a depthwise program, on a processor as well, and the most channels of them.
 _ELEMENTS, _ELEMENTS_OF_PROCESSOR, _CHANNELS = 1024, 1 << 14, 64
-# Taps up to which a processor's depthwise kernel has no loop over them, and sums in registers.
-UNROLLED = 9
 # The least step of a matrix instruction along the depth.
 _LEAST_DEPTH = 16
 # Results from which it is worth a copy of the weights to have their channels side by side.

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any, NamedTuple
 
+#: Taps up to which a processor's depthwise kernel has no loop over them, and sums in registers.
+UNROLLED = 9
+
 
 class Line(NamedTuple):
     """One dimension of a correlation, for i below `places` and j below `taps`:
