@@ -68,10 +68,11 @@ def mismatch(result: np.ndarray, expected: np.ndarray, relative: float, absolute
             return None
         return _worst(result, expected, wrong.astype(np.float64))
     total = 0.0
-    pairs = (result.reshape(-1), expected.reshape(-1))
+    x, y = result.reshape(-1), expected.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, result.size, _BLOCK):
-            score = _errors(*[part[start : start + _BLOCK] for part in pairs], relative, absolute)
+            block = slice(start, start + _BLOCK)
+            score = _errors(x[block], y[block], relative, absolute)
             if not (score <= 1).all():
                 score = _errors(result, expected, relative, absolute)
                 return _worst(result, expected, np.where(score <= 1, 0.0, score))
