@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .autograd.mode import recording
+from .autograd.precision import watching
 from .errors import UnsupportedError
 from .ground.arguments import wrong_type
 from .kernels.fused.explained import Explanation, explanation
@@ -63,22 +65,33 @@ def compile(
         raise wrong_type("compile", "model", "Module or function", model, 1)
     from .nn import Module
 
+    replayed = fullgraph or mode in ("reduce-overhead", "max-autotune")
     if isinstance(model, Module):
         from .nn.compiled import OptimizedModule
 
-        return OptimizedModule(model, functools.partial(compiled, whole=fullgraph), compile)
-    return compiled(model, fullgraph)
+        made = functools.partial(compiled, whole=fullgraph, replayed=replayed)
+        return OptimizedModule(model, made, compile)
+    return compiled(model, fullgraph, replayed)
 
 
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-def compiled(function: Callable[..., T], whole: bool = False) -> Callable[..., T]:
-    """The function, of which each call is a run of noted calls; `whole` refuses reading elements inside of it."""
+def compiled(function: Callable[..., T], whole: bool = False, replayed: bool = False) -> Callable[..., T]:
+    """The function, of which each call is a run of noted calls.
+
+    Args:
+        whole: refuse to read elements inside of it.
+        replayed: repeat calls without Python, where that is possible.
+    """
     memory = deferring.Memory(Plan, whole)
 
-    @functools.wraps(function)
-    def run(*args: Any, **named: Any) -> T:
+    def noted(
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        captured: Sequence[Tensor] = (),
+        trace: deferring.Trace | None = None,
+    ) -> T:
         if open_levels.stack or deferring.current.region is not None:
             return function(*args, **named)
         tensors: list[Tensor] = []
@@ -88,11 +101,13 @@ def compiled(function: Callable[..., T], whole: bool = False) -> Callable[..., T
             _forms(named.items(), tensors, forms)
         key = tuple(forms)
         gain: Any = memory.gains.get(key)
-        if gain is not None and gain < deferring.LEAST:
+        if gain is not None and gain < deferring.LEAST and trace is None:
             return function(*args, **named)
-        region, before = deferring.enter(memory, tensors, key)
+        region, before = deferring.enter(memory, [*tensors, *captured], (key, len(captured)))
+        region.trace = trace
         try:
-            found = function(*args, **named)
+            with watching(trace.watch) if trace is not None else nullcontext():
+                found = function(*args, **named)
             region.close()
         finally:
             deferring.leave(region, before)
@@ -102,6 +117,16 @@ def compiled(function: Callable[..., T], whole: bool = False) -> Callable[..., T
         if gain is None:
             memory.gains[key] = region.gain
         return found
+
+    called: Callable[[tuple[Any, ...], dict[str, Any]], T] = noted
+    if replayed:
+        from .nn.replayed import Replays
+
+        called = Replays(function, memory, noted)
+
+    @functools.wraps(function)
+    def run(*args: Any, **named: Any) -> T:
+        return called(args, named)
 
     run._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
     return run

@@ -76,6 +76,12 @@ class Deferred(Lifted):
         return layout.is_contiguous(self.form.shape, self.form.strides)
 
     def settled(self) -> Any:
+        """The array, for what is not noted: computed now, if it was not."""
+        if self.region.trace is not None:
+            self.region.trace.stop("an array is used by what is not noted")
+        return self.computed()
+
+    def computed(self) -> Any:
         """The array: computed now, if it was not."""
         if self.value is None:
             self.region.run()

@@ -11,6 +11,7 @@ from ..autograd.tape import Gradient, Node, Slot, record
 from ..errors import require, warn
 from ..tensors import Tensor
 from ..utils.hooks import RemovableHandle
+from .tree import changes
 
 
 def register(
@@ -19,6 +20,7 @@ def register(
     """Put a hook into a table, before the others with `prepend`, and its options into `also`."""
     handle = RemovableHandle(table, also)
     table[handle.id] = hook
+    changes[0] += 1
     for facts in also:
         facts[handle.id] = True
     if prepend:

@@ -11,6 +11,8 @@ from .parameter import Buffer, Parameter
 
 # The three tables of a module; a name is in one of them at most.
 _TABLES = ("_parameters", "_buffers", "_modules")
+#: how often attributes, parameters, submodules and hooks of modules were set: what depends on them looks again
+changes = [0]
 
 
 def typename(value: Any) -> str:
@@ -85,6 +87,7 @@ class ModuleTree:
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         self._buffers[name] = tensor
+        changes[0] += 1
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -112,6 +115,7 @@ class ModuleTree:
                 f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
         self._parameters[name] = param
+        changes[0] += 1
 
     def add_module(self, name: str, module: Any) -> None:
         """Register a child module; None registers the name without one.
@@ -124,6 +128,7 @@ class ModuleTree:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._modules[name] = module
+        changes[0] += 1
 
     def register_module(self, name: str, module: Any) -> None:
         """The same as `add_module`."""
@@ -146,6 +151,7 @@ class ModuleTree:
     def _set_attribute(self, name: str, value: object) -> None:
         """`Module.__setattr__`; a class that passes it by, with `super(nn.Module, self)`, sets a plain attribute."""
         own = self.__dict__
+        changes[0] += 1
         if isinstance(value, Parameter):
             if "_parameters" not in own:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
@@ -188,6 +194,7 @@ class ModuleTree:
         self._non_persistent_buffers_set.discard(name)
 
     def __delattr__(self, name: str) -> None:
+        changes[0] += 1
         for table in _TABLES:
             if name in self.__dict__.get(table, ()):
                 del self.__dict__[table][name]

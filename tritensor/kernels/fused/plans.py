@@ -289,7 +289,8 @@ class Plan:
         for step in steps:
             forms |= zip(step.outputs, step.forms, strict=True)
         self.forms = forms
-        alone: set[Step] = set()  # groups along rows need an operand that is whole
+        # what was not noted, and of groups along rows, which need an operand that is whole, those that have none
+        alone = {x for x in steps if x.call is None and (x.operator.__class__ is not Function or not x.forms)}
         units = self._grouped(steps, alone)
         while shapeless := [unit for unit in units if unit.__class__ is Group and unit.shapeless()]:
             alone.update(step for unit in shapeless for step in unit.steps)
@@ -332,7 +333,7 @@ class Plan:
         needed = set(needed)
         for unit in reversed(units):
             outputs = [place for step in unit.steps for place in step.outputs]
-            if needed.isdisjoint(outputs):
+            if outputs and needed.isdisjoint(outputs):
                 continue
             if unit.__class__ is Group:
                 unit.wanted = [place for place in outputs if place in needed]
@@ -356,10 +357,10 @@ class Plan:
 
 
 def _needed(steps: list[Step], wanted: tuple[int, ...]) -> list[Step]:
-    """The steps without those whose results nothing needs."""
+    """The steps without those that have results, which nothing needs."""
     needed, kept = set(wanted), list[Step]()
     for step in reversed(steps):
-        if not needed.isdisjoint(step.outputs):
+        if not step.outputs or not needed.isdisjoint(step.outputs):
             needed.update(x for x in step.inputs if x.__class__ is int)
             kept.append(step)
     return kept[::-1]
@@ -372,7 +373,7 @@ def _whole(form: Form, size: int) -> bool:
 
 def _is_alias(step: Step, forms: dict[int, Any]) -> bool:
     """True of a view of all elements of a row-major array in their order."""
-    if step.operator.__class__ is not Function or step.operator.cast:
+    if step.operator.__class__ is not Function or step.operator.cast or not step.forms:
         return False
     size = prod(step.forms[0][0])
     return _whole(forms[step.inputs[0]], size) and _whole(step.forms[0], size)

@@ -21,6 +21,7 @@ import numpy as np
 from ...drivers.capture import capturing
 from ...errors import BoundsError, DtypeError, ShapeError, UnsupportedError
 from ...memory.array import DeviceArray
+from ...memory.deferred import Deferred
 from ...memory.lifted import Batched
 from ...operators import Dtypes, Operator, Shapes, copy_into
 from ...operators.determinism import determinism
@@ -321,6 +322,10 @@ def check_bounds(
     """
     if where.dtype not in _INTEGERS:
         raise DtypeError(f"index tensors must be of an integer dtype, got {where.dtype}")
+    if where._data.__class__ is Deferred:
+        more = size, dim, least, message, error
+        Deferred.rules.examine(where._data, lambda array: check_bounds(wrap(array), *more))
+        return
     if where._data.__class__ is DeviceArray and capturing(where._data.buffer.driver, where.device.index) is not None:
         return  # the host cannot read it now; in simulation the kernel's addresses are checked at each replay
     least = -size if least is None else least

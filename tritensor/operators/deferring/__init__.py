@@ -23,6 +23,7 @@ from .changes import (
     end_pass,
     enter,
     entered,
+    examine,
     keep,
     leave,
     paused,
@@ -35,14 +36,17 @@ from .changes import (
 )
 from .noting import apply, repeated
 from .region import Function, Memory, Number, Region, Step, current
+from .tracing import Program, Trace
 
 __all__ = [
     "LEAST",
     "Function",
     "Memory",
     "Number",
+    "Program",
     "Region",
     "Step",
+    "Trace",
     "apply",
     "before_change",
     "cast",
@@ -50,7 +54,7 @@ __all__ = [
     "enter",
     "entered",
 ]
-__all__ += ["end_pass", "record_passing"]
+__all__ += ["end_pass", "examine", "record_passing"]
 __all__ += ["keep", "leave", "paused", "rebind", "repeated", "running", "settle", "settle_all", "view"]
 
 Deferred.rules = sys.modules[__name__]

@@ -30,11 +30,13 @@ def view(array: Deferred, kind: Any, arguments: tuple[Any, ...]) -> Any:
     region = current.region
     array.shared = True
     if region is None or (array.value is None and array.region is not region):
-        array.settled()
+        array.computed()
     if region is None or array.value is not None:
         found = kind.of_array(array.value, arguments)
         if region is None:
             return found
+        if region.trace is not None:
+            region.trace.function(Function(kind.name, kind.take, arguments), array.value, found)
         holder = wrap(found)
         region.enter(holder)
         if holder._data.__class__ is Deferred:
@@ -47,6 +49,13 @@ def view(array: Deferred, kind: Any, arguments: tuple[Any, ...]) -> Any:
     return found
 
 
+def examine(array: Deferred, check: Callable[[Any], Any]) -> None:
+    """Check the elements of a deferred array by a function of the array that raises; each replay checks them again."""
+    check(array.computed())
+    if current.region is not None and current.region.trace is not None:
+        current.region.trace.function(Function("check", check, ()), array.value)
+
+
 def cast(array: Deferred, kind: np.dtype[Any], function: Callable[[Any], Any]) -> Any:
     """A contiguous copy of a deferred array in another dtype, which `function` makes of an array."""
     region = current.region
@@ -57,7 +66,10 @@ def cast(array: Deferred, kind: np.dtype[Any], function: Callable[[Any], Any]) -
         or kind in UNNOTED
         or array.dtype in UNNOTED
     ):
-        return function(array.settled())
+        found = function(array.computed())
+        if region is not None and region.trace is not None:
+            region.trace.function(Function("cast", function, (), True), array.value, found)
+        return found
     form = array.shape, layout.contiguous_strides(array.shape), kind
     return _function(region, array, "cast", function, (), form, kind)
 
@@ -111,6 +123,7 @@ def before_change(x: Tensor, stays: bool = False) -> None:
     region = current.region
     if region is None or (stays and x._data.__class__ is Deferred and x._data.value is None):
         return
+    _not_repeated(region, "memory is changed in place")
     region.run()
     if not stays:
         settle(x)
@@ -150,6 +163,7 @@ def rebind(x: Tensor, result: Tensor, replaced: bool) -> bool:
         return True
     region = current.region
     if region is not None:
+        _not_repeated(region, "memory is changed in place")
         region.run()
     settle(x, result)
     return False
@@ -162,9 +176,15 @@ def settle_all(tensors: Iterable[Any] = ()) -> None:
     """Compute all that was noted, and give tensors plain arrays: before code that works on arrays."""
     region = current.region
     if region is not None:
+        _not_repeated(region, "a call cannot be noted")
         region.run()
         region.settle()
     settle(*[x for x in tensors if isinstance(x, Tensor)])
+
+
+def _not_repeated(region: Region, why: str) -> None:
+    if region.trace is not None:
+        region.trace.stop(why)
 
 
 def enter(memory: Memory, tensors: Sequence[Tensor], key: object = None) -> tuple[Region, Region | None]:
@@ -195,7 +215,7 @@ def _uncount() -> None:
 
 def leave(region: Region, before: Region | None) -> None:
     """End what `enter` has begun: all tensors get plain arrays, but for those that could not be computed."""
-    current.region = before
+    current.region, region.trace = before, None
     region.settle()
     _uncount()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import recording
+from ...autograd.precision import state
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...memory.deferred import Deferred, Form
@@ -22,7 +23,7 @@ from ..operator import Operator
 from .region import MOST_STEPS, Known, Number, Region, Step, current
 
 ndarray = np.ndarray
-_DRAWN = frozenset(("offset", "seed"))  # metadata of random numbers, which differs in each call
+DRAWN = frozenset(("offset", "seed"))  # metadata of random numbers, which differs in each call
 _HUGE = 1 << 63
 _PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
 #: dtypes of arrays that have no part in what is noted
@@ -102,7 +103,7 @@ def _described(
     for name, value in metadata.items():
         kind = value.__class__
         key += name, kind
-        if _is_number(value) and (takes or name in _DRAWN):
+        if _is_number(value) and (takes or name in DRAWN):
             named[name] = Number(first + len(numbers))
             numbers.append(value)
             continue
@@ -276,14 +277,19 @@ def _numpys_strides(arrays: Sequence[Any], shape: tuple[int, ...]) -> tuple[int,
 def eagerly(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
     """The results of a call that is not noted; what is computed from them is noted again."""
     region, held = current.region, []
+    trace = None if region is None else region.trace
     for x in inputs:
         if isinstance(x, Tensor) and x._data.__class__ is Deferred:
             held.append((x, x._data))
-            x._data = x._data.settled()
+            x._data = x._data.computed()
     found: Any
+    watch, state.watch = state.watch, None if trace is not None else state.watch
     try:
         found = operator(*inputs, **metadata)
+        if trace is not None:
+            trace.call(operator, inputs, metadata, found if found.__class__ is tuple else (found,))
     finally:
+        state.watch = watch
         if region is not None:
             for x, data in held:
                 x._data = data

@@ -75,7 +75,7 @@ class Step:
     def compute(self, values: Sequence[Any], numbers: Sequence[Any]) -> Sequence[Any]:
         """The results' arrays."""
         if self.operator.__class__ is Function:
-            return (self.operator(values[self.inputs[0]]),)
+            return (self.operator(values[self.inputs[0]]),)[: len(self.outputs)]  # a check has no result
         inputs = [
             numbers[x] if x.__class__ is Number else wrap(values[x]) if x.__class__ is int else x[0]
             for x in self.inputs
@@ -210,11 +210,13 @@ class Region:
         places: of arrays that were there, by id.
         tensors: by place, the tensors that were made with what was noted.
         made: references to other tensors that hold such arrays, and to those whose arrays are computed.
+        trace: what is written down of the run, so that it can be repeated without Python; or None.
     """
 
     def __init__(self, memory: Memory, tensors: Sequence[Tensor] = (), key: object = None) -> None:
         self.memory, self.stretch = memory, 0
         self.made: list[Any] = []
+        self.trace: Any = None
         self.gain = 0.0
         self.whole = memory.whole
         self.passes: Any = None
@@ -289,15 +291,17 @@ class Region:
             return
         region = current.region
         if self.cuts is not None:
-            self.cuts.append(_users_line())
+            self.cuts.append(users_line())
         node, values, numbers, tensors = self.node, self.values, self.numbers, self.tensors
         self._begin()
         wanted = _wanted(values, tensors)
         deferred = [values[i] for i in wanted]
         self.made += [ref(tensors[i]) for i in wanted]
         tensors.clear()
+        leaves = None if self.trace is None else {i: x for i, x in enumerate(values) if x.__class__ is not Deferred}
         current.region, types, state.types = None, state.types, frozenset()
         before, recording.enabled = recording.enabled, False
+        watch, state.watch = state.watch, None
         try:
             plan = node.plans.get(wanted)
             if plan is None:
@@ -309,7 +313,9 @@ class Region:
                 each.region = _Failed(error)
             raise
         finally:
-            current.region, state.types, recording.enabled = region, types, before
+            current.region, state.types, recording.enabled, state.watch = region, types, before, watch
+        if leaves is not None:
+            self.trace.stretch(node.steps(), leaves, numbers, {place: values[place] for place in wanted})
         for each, place in zip(deferred, wanted, strict=True):
             each.value = values[place]
 
@@ -332,7 +338,7 @@ class Region:
         self.made = []
 
 
-def _users_line() -> str:
+def users_line() -> str:
     """The line of the program that is not of this package, and the function that it calls."""
     frame, called = sys._getframe(1), ""
     while frame.f_back is not None and inside_package(frame.f_code.co_filename):
@@ -343,6 +349,8 @@ def _users_line() -> str:
 
 class _Failed:
     """What stands in for the region of arrays that could not be computed."""
+
+    trace = None
 
     def __init__(self, error: BaseException) -> None:
         self.error = error

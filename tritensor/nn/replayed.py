@@ -1,0 +1,368 @@
+"""Compiled functions that are repeated without Python: what each run depends on, and the program of each."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from operator import is_
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from .. import settings
+from ..autograd.mode import recording
+from ..autograd.precision import state as casting
+from ..errors import warn
+from ..ground import overriding
+from ..memory.lifted import open_levels
+from ..operators import deferring
+from ..operators.deferring import Program, Trace
+from ..operators.generators import states
+from ..runtime.checking import mismatch
+from ..runtime.replay import table
+from ..tensors import Tensor, wrap
+from ..types import devices, dtypes
+from .hooks import of_all
+from .module import Module
+from .parameter import Parameter
+from .tree import changes
+
+_PLAIN = frozenset((bool, int, float, str, bytes, type(None), dtypes.dtype, devices.device))
+#: The most programs of one function; a function of more combinations of arguments runs with Python.
+_MOST = 64
+
+
+class Captured:
+    """What a function reads beside its arguments: attributes of modules, closures, and globals.
+
+    Attributes:
+        holders: where its tensors are, as dicts and names.
+        facts: what a program depends on beside the tensors.
+        problem: why there can be no program; empty if there can.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.version = function, -1
+        self.watched: list[tuple[Any, Any, Any]] = []
+        self.holders: list[tuple[Any, Any]] = []
+        self.arrays: list[Any] = []
+        self.facts: tuple[Any, ...] = ()
+        self.forms: tuple[Any, ...] = ()
+        self.problem = ""
+
+    def tensors(self) -> list[Tensor]:
+        """The tensors as they are now; `facts` and `forms` are right from here on."""
+        if self.version != changes[0] or any(where[name] is not value for where, name, value in self.watched):
+            self._look()
+        found = [where[name] for where, name in self.holders]
+        if [x for x in found if not isinstance(x, Tensor)]:
+            self._look()
+            found = [where[name] for where, name in self.holders]
+        arrays = [x._data for x in found]
+        if len(arrays) != len(self.arrays) or not all(map(is_, arrays, self.arrays)):
+            self.arrays, self.forms = arrays, tuple(map(_form, arrays))
+        return found
+
+    def _look(self) -> None:
+        self.watched, self.holders, self.problem = [], [], ""
+        self._seen, found = set[int](), list[Any]()
+        self._function(self.function, found)
+        self.facts, self.version = tuple(found), changes[0]
+
+    def _function(self, function: Any, found: list[Any]) -> None:
+        if isinstance(function, MethodType):
+            self._value(None, None, function.__self__, found)
+            function = function.__func__
+        function = getattr(function, "__wrapped__", function)
+        if not isinstance(function, FunctionType) or id(function) in self._seen or _is_ours(function.__module__):
+            return
+        self._seen.add(id(function))
+        for cell in function.__closure__ or ():
+            self._value(_Cell(cell), 0, cell.cell_contents, found)
+        for name in _names(function.__code__):
+            if name in function.__globals__:
+                self._value(function.__globals__, name, function.__globals__[name], found)
+
+    def _value(self, where: Any, name: Any, value: Any, found: list[Any], watched: bool = True) -> None:
+        """Look at a value, which is `where[name]`."""
+        kind = value.__class__
+        if watched and where is not None and not isinstance(value, Tensor):
+            self.watched.append((where, name, value))
+        if isinstance(value, Tensor):
+            self.holders.append((where, name))
+        elif kind in _PLAIN:
+            found.append((name, kind, value or str(value)))
+        elif isinstance(value, (FunctionType, MethodType)):
+            found.append(id(value))
+            self._function(value, found)
+        elif id(value) not in self._seen:
+            self._seen.add(id(value))
+            if isinstance(value, Module):
+                self._module(value, found)
+            elif kind in (tuple, list, dict):
+                for key, each in value.items() if kind is dict else enumerate(value):
+                    self._value(value, key, each, found, kind is not tuple)
+            elif where is None:  # what a method is bound to
+                for key, each in getattr(value, "__dict__", {}).items():
+                    self._value(value.__dict__, key, each, found)
+
+    def _module(self, module: Module, found: list[Any]) -> None:
+        own = vars(module)
+        for key, value in own.items():
+            if key in _TABLES:
+                for name, each in value.items():
+                    self._value(value, name, each, found, False)
+            elif key.endswith("_hooks") and value:
+                self.problem = f"{type(module).__name__} has hooks"
+            elif not key.startswith("_"):
+                self._value(own, key, value, found, False)
+        found.append((id(module), type(module)))
+        if not _is_ours(type(module).__module__):
+            self._function(type(module).forward, found)
+
+
+_TABLES = ("_parameters", "_buffers", "_modules")
+
+
+@functools.cache
+def _names(code: CodeType) -> set[str]:
+    """The global names that a function reads."""
+    import dis
+
+    inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
+    return {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}.union(*inner)
+
+
+def _is_ours(module: str | None) -> bool:
+    return (module or "").split(".")[0] in (__name__.split(".")[0], "builtins")
+
+
+class _Cell:
+    """A variable of a closure, as a dict."""
+
+    def __init__(self, cell: Any) -> None:
+        self.cell = cell
+
+    def __getitem__(self, name: object) -> Any:
+        return self.cell.cell_contents
+
+
+def _form(array: Any) -> Any:
+    return (array.dtype, array.shape, array.strides) if array.__class__ is np.ndarray else getattr(array, "form", None)
+
+
+class _Unfit(Exception):
+    """Why a call is none that a program computes."""
+
+
+def _described(values: Any, tensors: list[Tensor], found: list[Any]) -> None:
+    """Append what a program depends on, of a call's arguments, and their tensors to `tensors`."""
+    for value in values:
+        kind = value.__class__
+        if kind is Tensor or kind is Parameter:
+            tensors.append(value)
+            found.append(_form(value._data))
+        elif kind in _PLAIN:
+            found += kind, value or str(value)
+        elif kind is tuple or kind is list or kind is dict or hasattr(value, "_fields"):
+            found += kind, len(value)
+            _described(value.items() if kind is dict else value, tensors, found)
+        else:
+            raise _Unfit(f"an argument is a {kind.__name__}")
+
+
+class Replays:
+    """A compiled function whose calls without gradients are repeated without Python.
+
+    A call with arguments of new forms runs with Python and is written down. The second such call runs both ways; if the
+    results are alike, later ones run the program alone.
+
+    Args:
+        function: of the program; noted: runs it with Python: `(args, named, captured tensors, trace or None)`.
+
+    Attributes:
+        recompilations: for each program but the first, what was new.
+    """
+
+    def __init__(self, function: Callable[..., Any], memory: deferring.Memory, noted: Callable[..., Any]) -> None:
+        self.function, self.memory, self.noted = function, memory, noted
+        self.captured = Captured(function)
+        #: by what a run depends on: its program and the form of its results, or why there is none
+        self.programs: dict[Any, Any] = table()
+        self.recompilations: list[str] = []
+
+    def __call__(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call the function."""
+        if open_levels.stack or deferring.current.region is not None or overriding.here.modes or of_all:
+            return self.noted(args, named)
+        given: list[Tensor] = []
+        forms: list[Any] = []
+        try:
+            _described(args, given, forms)
+            if named:
+                _described(named.items(), given, forms)
+            captured = self.captured.tensors()
+        except (_Unfit, KeyError, IndexError, ValueError):  # the last ones of what has gone
+            return self.noted(args, named)
+        if self.captured.problem or (recording.enabled and any(x._needs for x in (*given, *captured))):
+            return self.noted(args, named)
+        modes = casting.types, tuple(casting.lower.values()) if casting.types else (), dtypes.get_default_dtype()
+        key = tuple(forms), self.captured.forms, self.captured.facts, modes
+        found = self.programs.get(key)
+        if found is None:
+            return self._first(key, args, named, given, captured)
+        if found.__class__ is str:
+            return self.noted(args, named)
+        result = found(given, captured)
+        return result if found.checked else self._second(key, result, args, named)
+
+    def _first(
+        self, key: Any, args: tuple[Any, ...], named: dict[str, Any], given: list[Tensor], captured: list[Tensor]
+    ) -> Any:
+        """Run with Python, and write down what is computed."""
+        if len(self.programs) >= _MOST:
+            return self.noted(args, named)
+        if self.programs:
+            self._recompiled(key)
+        trace = Trace([x._data for x in (*given, *captured)])
+        drawn = states()
+        result = self.noted(args, named, captured, trace)
+        if states() != drawn:
+            trace.stop("random numbers are drawn")
+        self.programs[key] = trace.problem or self._program(trace, result, given)
+        if settings.debug.value and trace.problem:
+            warn(f"compile: {_title(self.function)} runs with Python: {trace.problem}")
+        return result
+
+    def _program(self, trace: Trace, result: Any, given: list[Tensor]) -> Any:
+        wanted: list[int] = []
+        try:
+            form = _outputs(result, trace, {id(x): i for i, x in enumerate(given)}, wanted)
+        except _Unfit as error:
+            return str(error)
+        return _Replay(Program(self.memory, trace, tuple(dict.fromkeys(wanted))), form)
+
+    def _second(self, key: Any, result: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run with Python as well, and keep the program if both give the same."""
+        expected = self.noted(args, named)
+        pairs = list(zip(_flat(result), _flat(expected)))
+        problem = next(filter(None, [_difference(x, y) for x, y in pairs]), None)
+        if problem:
+            self.programs[key] = f"its results depend on more than its arguments: {problem}"
+            warn(f"compile: {_title(self.function)} runs with Python: {self.programs[key]}")
+        else:
+            self.programs[key].checked = True
+        return expected
+
+    def _recompiled(self, key: Any) -> None:
+        names = "arguments", "forms of parameters", "attributes, closures or globals", "autocast or default dtype"
+        nearest = max(self.programs, key=lambda other: sum(map(_same, other, key)))
+        new = [name for name, old, own in zip(names, nearest, key) if old != own]
+        self.recompilations.append(f"new {' and '.join(new)}")
+        if settings.debug.value:
+            warn(f"compile: {_title(self.function)} is compiled again: {self.recompilations[-1]}")
+
+
+def _same(x: object, y: object) -> bool:
+    return x == y
+
+
+def _title(function: Any) -> str:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
+
+
+class _Replay:
+    """A program, and how its results are put together."""
+
+    def __init__(self, program: Program, form: Any) -> None:
+        self.program, self.form, self.checked = program, form, False
+        self.places = {place: index for index, place in enumerate(program.wanted)}
+
+    def __call__(self, given: list[Tensor], captured: list[Tensor]) -> Any:
+        """The results of a call."""
+        arrays = self.program.run([x._data for x in (*given, *captured)])
+        return self._built(self.form, [wrap(each) for each in arrays], given)
+
+    def _built(self, form: Any, made: list[Any], given: list[Tensor]) -> Any:
+        kind = form.__class__
+        if kind is _Result:
+            return made[self.places[form.place]]
+        if kind is _Given:
+            return given[form.place]
+        if isinstance(form, dict):
+            built = copy.copy(form)
+            for key, each in form.items():
+                built[key] = self._built(each, made, given)
+            return built
+        if isinstance(form, (tuple, list)):
+            parts = [self._built(each, made, given) for each in form]
+            return kind(*parts) if hasattr(form, "_fields") else kind(parts)
+        return form
+
+
+class _Result:
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+class _Given(_Result):
+    """An argument that is a result as well."""
+
+
+def _outputs(value: Any, trace: Trace, given: Mapping[int, int], wanted: list[int]) -> Any:
+    """The result of a call with places in place of its tensors.
+
+    Raises:
+        _Unfit: it has something else than a program computes.
+    """
+    if isinstance(value, Tensor):
+        if id(value) in given:
+            return _Given(given[id(value)])
+        place = trace.places.get(id(value._data), -1)
+        if value.__class__ is not Tensor or value._needs or place < 0 or trace.values[place] is not None:
+            raise _Unfit("a result is no new tensor")
+        if any(_overlap(value._data, each) for each in trace.values if each is not None):
+            raise _Unfit("a result shares memory with an argument")
+        wanted.append(place)
+        return _Result(place)
+    if isinstance(value, dict):
+        built = copy.copy(value)
+        for key, each in value.items():
+            built[key] = _outputs(each, trace, given, wanted)
+        return built
+    if isinstance(value, (tuple, list)):
+        parts = [_outputs(each, trace, given, wanted) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if value.__class__ not in _PLAIN:
+        raise _Unfit(f"a result is a {type(value).__name__}")
+    return value
+
+
+def _overlap(x: Any, y: Any) -> bool:
+    if x.__class__ is np.ndarray:
+        return y.__class__ is np.ndarray and np.may_share_memory(x, y)
+    return getattr(x, "buffer", None) is getattr(y, "buffer", x)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _flat(each)
+    else:
+        yield value
+
+
+def _difference(x: Any, y: Any) -> str | None:
+    """What differs by more than roundings of other kernels."""
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor)):
+        return None if x == y or x != x else f"{x!r}, not {y!r}"
+    if not x.is_floating_point():
+        return mismatch(x._to_host(), y._to_host(), 0.0, 0.0)
+    relative, other = 2000 * dtypes.finfo(x.dtype).eps, y._to_host()
+    return mismatch(x._to_host(), other, relative, relative * float(np.abs(other).max(initial=0)))
