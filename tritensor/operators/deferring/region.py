@@ -84,8 +84,12 @@ class Step:
             name: numbers[value] if value.__class__ is Number else value for name, value in self.metadata.items()
         }
         found = self.operator(*inputs, **metadata)
-        arrays = [each._data for each in found] if found.__class__ is tuple else [found._data]
-        # views that are noted, and programs, count on the strides
+        return [each._data for each in found] if found.__class__ is tuple else [found._data]
+
+    def laid(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """The results' arrays with the strides that were noted: views that are noted, and programs, count on these."""
+        if self.call is None:
+            return arrays
         return [x if _as_noted(x, form) else _restrided(x, form) for x, form in zip(arrays, self.forms, strict=True)]
 
 
