@@ -379,9 +379,22 @@ class Plan:
     def run(self, values: list[Any], numbers: Sequence[Any]) -> None:
         """Put the results that are wanted in their places among the values."""
         for unit, dead in zip(self.units, self.dead, strict=True):
-            unit.run(values, numbers)
+            try:
+                unit.run(values, numbers)
+            except Exception as error:
+                kernel = "one kernel of " if unit.__class__ is Group else ""
+                error.add_note(f"while computing {kernel}{'; '.join(noted_at(unit.steps))}")
+                raise
             for place in dead:
                 values[place] = None
+
+
+def noted_at(steps: Sequence[Step]) -> list[str]:
+    """The program's lines that noted steps: "mul, add at train.py:12 in loss"."""
+    found: dict[tuple[str, int, str], list[str]] = {}
+    for step in steps:
+        found.setdefault(step.line, []).append(step.operator.name)
+    return [f"{', '.join(names)} at {path}:{line} in {name}" for (path, line, name), names in found.items()]
 
 
 def _needed(steps: list[Step], wanted: tuple[int, ...]) -> list[Step]:

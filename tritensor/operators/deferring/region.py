@@ -54,9 +54,10 @@ class Step:
         outputs: the places of the results.
         call: with checked arguments and dtypes, without arrays.
         forms: of the results.
+        line: of the program: where such a call was first noted, as finding it for each takes as long as noting it.
     """
 
-    __slots__ = ("call", "forms", "inputs", "metadata", "operator", "outputs")
+    __slots__ = ("call", "forms", "inputs", "line", "metadata", "operator", "outputs")
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class Step:
         self.call: Any = call
         self.inputs, self.metadata, self.forms = inputs, metadata, tuple(forms)
         self.outputs = range(first, first + len(forms))
+        self.line, _ = _users_line()
 
     def compute(self, values: Sequence[Any], numbers: Sequence[Any]) -> Sequence[Any]:
         """The results' arrays."""
@@ -295,7 +297,7 @@ class Region:
             return
         region = current.region
         if self.cuts is not None:
-            self.cuts.append(users_line())
+            self.cuts.append(described_line())
         node, values, numbers, tensors = self.node, self.values, self.numbers, self.tensors
         self._begin()
         wanted = _wanted(values, tensors)
@@ -342,13 +344,18 @@ class Region:
         self.made = []
 
 
-def users_line() -> str:
+def described_line() -> str:
     """The line of the program that is not of this package, and the function that it calls."""
+    (path, line, _), called = _users_line()
+    return f"{path}:{line}: {linecache.getline(path, line).strip()} ({called})"
+
+
+def _users_line() -> tuple[tuple[str, int, str], str]:
+    """The same as file, number and function; and the function that is called."""
     frame, called = sys._getframe(1), ""
     while frame.f_back is not None and inside_package(frame.f_code.co_filename):
         frame, called = frame.f_back, frame.f_code.co_name
-    path, line = frame.f_code.co_filename, frame.f_lineno
-    return f"{path}:{line}: {linecache.getline(path, line).strip()} ({called})"
+    return (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name), called
 
 
 class _Failed:

@@ -14,7 +14,7 @@ from ...memory.deferred import Form
 from ...runtime.call import Call, Operator
 from ...tensors import Tensor
 from .noting import DRAWN
-from .region import Array, Function, Memory, Number, Step, current, users_line
+from .region import Array, Function, Memory, Number, Step, current, described_line
 
 
 class Trace:
@@ -42,7 +42,7 @@ class Trace:
 
     def stop(self, why: str) -> None:
         """The run cannot be repeated."""
-        self.problem = self.problem or f"{why}: {users_line()}"
+        self.problem = self.problem or f"{why}: {described_line()}"
 
     def _enter(self, array: Any) -> int:
         place = len(self.values)
