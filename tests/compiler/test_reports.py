@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 import tritensor as torch
+from tritensor.errors import KernelError, KernelMemoryError, KernelMismatchError, OutOfMemoryError
 from tritensor.kernels.fused import plans
 from tritensor.kernels.fused.family import Fused
+from tritensor.kernels.fused.rows import Rows
 
 from ..needs import needs_triton
 
@@ -41,3 +43,66 @@ def test_errors_of_the_processor_name_operators_and_lines(monkeypatch: pytest.Mo
     with pytest.raises(MemoryError) as raised:
         torch.compile(chain)(torch.ones(3, 57))
     assert raised.value.__notes__ == ["while computing one kernel of " + "; ".join(LINES)]
+
+
+@pytest.fixture
+def unknown_function(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let the kernels of groups call what Triton does not have; one entry for each that is to be launched."""
+    launches: list[int] = []
+    for kind in (Fused, Rows):
+        monkeypatch.setattr(kind, "launch", lambda *given, was=kind.launch: launches.append(1) or was(*given))
+    call_of = Fused.call_of
+
+    def wrong(*given: Any) -> Any:
+        text, more = call_of(*given)
+        return f"tl.not_there({text})", more
+
+    monkeypatch.setattr(Fused, "call_of", staticmethod(wrong))
+    monkeypatch.setattr(plans, "_operators", {})
+    return launches
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).softmax(-1) + x.sum(-1, keepdim=True)
+
+
+def short(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 * x
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    ("engine", "function"), [("interpreter", chain), ("interpreter", rows), ("native", rows), ("compiled", short)]
+)
+def test_a_kernel_that_is_refused(engine: str, function: Any, unknown_function: list[int]) -> None:
+    with torch.cuda.simulate(devices=1, engine=engine):
+        x = torch.linspace(-1, 1, 12, device="cuda").view(3, 4)
+        compiled, wanted = torch.compile(function), function(x)
+        with pytest.warns(UserWarning, match=r"one by one mul.*test_reports.py.*not_there.*torch.compiler.explain"):
+            assert torch.equal(compiled(x), wanted)
+        assert len(unknown_function) == 1
+        for again in (compiled, torch.compile(lambda x: function(x))):
+            assert torch.equal(again(x), wanted)
+        found = torch.compiler.explain(function)(x)
+    assert len(unknown_function) == 1
+    (unit,) = [unit for unit in found.units if unit.text]
+    assert "not_there" in unit.refused and "not_there" in unit.text and unit.moved == unit.before
+    assert f"one by one {'x'.join(map(str, unit.shape)):>16}" in str(found) and "was refused: " in str(found)
+
+
+@needs_triton
+def test_errors_that_no_kernel_has_made_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[BaseException] = [KernelMismatchError("no"), KernelMemoryError("no"), OutOfMemoryError("no")]
+    raised += [KernelError("races"), KeyboardInterrupt(), ValueError("no")]
+    compiled = torch.compile(chain)
+
+    def fail(*given: Any) -> None:
+        raise raised[-1]
+
+    monkeypatch.setattr(Fused, "launch", fail)
+    with torch.cuda.simulate(devices=1):
+        x = torch.ones(3, 4, device="cuda")
+        while raised:
+            with pytest.raises(type(raised[-1])) as found:
+                compiled(x)
+            assert found.value is raised.pop()

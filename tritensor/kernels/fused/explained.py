@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...runtime.source import source_of
-from .plans import Alone, Group, Plan
+from .plans import Alone, Apart, Group, Plan
 
 
 class Unit(NamedTuple):
@@ -18,6 +18,7 @@ class Unit(NamedTuple):
         shape: of its results; inputs, outputs: their numbers.
         moved, before: the bytes that it reads and writes, and those that its operators would one by one.
         text: the kernel that was written for it; empty for an operator by itself.
+        refused: why the kernel cannot be used, and the operators are computed one by one.
     """
 
     operators: tuple[str, ...]
@@ -27,6 +28,7 @@ class Unit(NamedTuple):
     moved: int
     before: int
     text: str
+    refused: str = ""
 
 
 class Explanation(NamedTuple):
@@ -48,13 +50,15 @@ class Explanation(NamedTuple):
         return tuple([unit.text for unit in self.units if unit.text])
 
     def __str__(self) -> str:
-        before, after = sum(len(unit.operators) for unit in self.units), len(self.units)
+        before = sum(len(unit.operators) for unit in self.units)
+        after = sum(len(unit.operators) if unit.refused else 1 for unit in self.units)
         moved = [sum(getattr(unit, name) for unit in self.units) / 1e6 for name in ("before", "moved")]
         lines = [f"{before} operators become {after}; they move {moved[1]:.3g} MB, one by one {moved[0]:.3g} MB"]
         for unit in self.units:
-            kind = "one kernel" if unit.text else "by itself"
+            kind = "one by one" if unit.refused else "one kernel" if unit.text else "by itself"
             size = "x".join(map(str, unit.shape)) or "1"
             lines.append(f"  {kind:10} {size:>16}  {unit.inputs} in, {unit.outputs} out  {', '.join(unit.operators)}")
+            lines += [f"    its kernel was refused: {unit.refused}"] if unit.refused else []
         lines += [f"  computed early: {cut}" for cut in self.cuts]
         return "\n".join(lines)
 
@@ -64,7 +68,9 @@ def explanation(plans: Sequence[Plan], cuts: Sequence[str], gain: float) -> Expl
     return Explanation(tuple([_unit(unit, plan) for plan in plans for unit in plan.units]), tuple(cuts), gain)
 
 
-def _unit(unit: Group | Alone, plan: Plan) -> Unit:
+def _unit(unit: Group | Alone | Apart, plan: Plan) -> Unit:
+    unit, why = (unit.group, unit.why) if isinstance(unit, Apart) else (unit, "")
+
     def nbytes(places: Sequence[int]) -> int:
         forms = [plan.forms[place] for place in places]
         return sum(prod(form.shape) * form.dtype.itemsize for form in forms)
@@ -77,6 +83,6 @@ def _unit(unit: Group | Alone, plan: Plan) -> Unit:
         (reads, writes) = steps[0]
         return Unit(names, unit.steps[0].forms[0].shape, len(reads), len(writes), moved, moved, "")
     reads = [place for place, _ in unit.operands]
-    moved = nbytes(reads) + nbytes(unit.wanted)
+    moved = before if why else nbytes(reads) + nbytes(unit.wanted)
     text = source_of(unit.operator.body.function)
-    return Unit(names, unit.shape, len(reads), len(unit.wanted), moved, before, text)
+    return Unit(names, unit.shape, len(reads), len(unit.wanted), moved, before, text, why)

@@ -25,6 +25,7 @@ from ..reduction.family import Reduction
 from ..rowwise.family import Rowwise
 from ..rowwise.layer_norm import LayerNorm
 from .family import Fused, Named, Stage
+from .reports import noted_at, refusal, refuse, refused
 from .rows import COLUMN, FULL, LONGEST, ONE, ROW, Rows, lies
 
 #: of a group: a kernel with more operands spills registers, and takes longer to compile than it saves
@@ -291,7 +292,8 @@ class Alone:
         step, taken = self.step, list[Any]()
         inputs = [wrap(values[x]) if x.__class__ is int else _given(x, numbers) for x in step.inputs]
         metadata = {name: _given(x, numbers) if x.__class__ is Number else x for name, x in step.metadata.items()}
-        self.key = key_of(step.operator, inputs, metadata, taken) if step.operator.repeatable else None
+        varies = any(x.__class__ is Number for x in step.metadata.values()) and not step.operator.takes_numbers
+        self.key = key_of(step.operator, inputs, metadata, taken) if step.operator.repeatable and not varies else None
         named = [x if x.__class__ is Number else (x,) for x in step.metadata.values()]
         numeric = [x for x, value in zip(named, metadata.values(), strict=True) if value.__class__ in (int, float)]
         self.passed = [*step.inputs, *(numeric if step.operator.takes_numbers else ())]
@@ -302,6 +304,26 @@ def _given(x: Any, numbers: Sequence[Any]) -> Any:
     return numbers[x] if x.__class__ is Number else x[0]
 
 
+class Apart:
+    """A group of which the kernel was refused: its steps are computed by themselves."""
+
+    def __init__(self, group: Group, plan: Plan, why: str) -> None:
+        self.group, self.steps, self.wanted, self.why = group, group.steps, group.wanted, why
+        steps = [step for step in plan.steps if step in group.steps or _is_alias(step, plan.forms)]
+        self.plan = Plan(steps, tuple(group.wanted), plan.forms, apart=True)
+
+    def gain(self) -> float:
+        """The microseconds that are spared: less than none."""
+        return self.plan.gain
+
+    def run(self, values: list[Any], numbers: Sequence[Any]) -> None:
+        """Compute the results."""
+        own = [*values]  # where what the group reads is not let go
+        self.plan.run(own, numbers)
+        for place in self.wanted:
+            values[place] = own[place]
+
+
 class Plan:
     """The calls that are needed for some results, in order.
 
@@ -309,16 +331,19 @@ class Plan:
         steps: all that was noted.
         wanted: the places of the results that something references.
         leaves: the forms of arrays that were there, by place.
+        apart: compute each step by itself.
     """
 
-    def __init__(self, steps: list[Step], wanted: tuple[int, ...], leaves: dict[int, Form]) -> None:
-        steps = _needed(steps, wanted)
+    def __init__(
+        self, steps: list[Step], wanted: tuple[int, ...], leaves: dict[int, Form], apart: bool = False
+    ) -> None:
+        self.steps = steps = _needed(steps, wanted)
         forms = dict(leaves)
         for step in steps:
             forms |= zip(step.outputs, step.forms, strict=True)
         self.forms = forms
         # what was not noted, and of groups along rows, which need an operand that is whole, those that have none
-        alone = {x for x in steps if x.call is None and (x.operator.__class__ is not Function or not x.forms)}
+        alone = {x for x in steps if apart or (x.call is None and (x.operator.__class__ is not Function or not x.forms))}
         units = self._grouped(steps, alone)
         while shapeless := [unit for unit in units if unit.__class__ is Group and unit.shapeless()]:
             alone.update(step for unit in shapeless for step in unit.steps)
@@ -368,6 +393,8 @@ class Plan:
                 unit.writes = [(place, forms[place][0]) for place in unit.wanted]
                 unit.finish()
                 reads = {place for place, _ in unit.operands}
+                why = refused.get((unit.operator, unit.device))
+                unit = Apart(unit, self, why) if why else unit
             else:
                 reads = {x for x in unit.step.inputs if x.__class__ is int}
             dead.append([place for place in reads.union(outputs) if place not in needed])
@@ -378,23 +405,27 @@ class Plan:
 
     def run(self, values: list[Any], numbers: Sequence[Any]) -> None:
         """Put the results that are wanted in their places among the values."""
-        for unit, dead in zip(self.units, self.dead, strict=True):
+        for at, (unit, dead) in enumerate(zip(self.units, self.dead, strict=True)):
             try:
                 unit.run(values, numbers)
             except Exception as error:
-                kernel = "one kernel of " if unit.__class__ is Group else ""
-                error.add_note(f"while computing {kernel}{'; '.join(noted_at(unit.steps))}")
-                raise
+                if not self._goes_apart(at, error, values, numbers):
+                    kernel = "one kernel of " if unit.__class__ is Group else ""
+                    error.add_note(f"while computing {kernel}{noted_at(unit.steps)}")
+                    raise
             for place in dead:
                 values[place] = None
 
-
-def noted_at(steps: Sequence[Step]) -> list[str]:
-    """The program's lines that noted steps: "mul, add at train.py:12 in loss"."""
-    found: dict[tuple[str, int, str], list[str]] = {}
-    for step in steps:
-        found.setdefault(step.line, []).append(step.operator.name)
-    return [f"{', '.join(names)} at {path}:{line} in {name}" for (path, line, name), names in found.items()]
+    def _goes_apart(self, at: int, error: Exception, values: list[Any], numbers: Sequence[Any]) -> bool:
+        """Compute a group's steps by themselves, now and later, if its kernel was refused."""
+        unit, why = self.units[at], refusal(error)
+        if unit.__class__ is not Group or not why:
+            return False
+        apart = Apart(unit, self, why)
+        apart.run(values, numbers)  # which raises, too, where it is not for the kernel
+        self.units[at] = apart
+        refuse(unit.operator, unit.device, why, unit.steps)
+        return True
 
 
 def _needed(steps: list[Step], wanted: tuple[int, ...]) -> list[Step]:

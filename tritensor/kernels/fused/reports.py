@@ -1,0 +1,42 @@
+"""What is said of a plan's units: the program's lines that noted them, and why a group's kernel was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import DeviceError, KernelError, warn
+from ...operators import Operator
+from ...operators.deferring import Step
+from ...runtime.replay import table
+from ...types import devices
+
+#: by operator and device, why a group's kernel was refused; forgotten where a setting changes, as plans are
+refused: dict[Any, str] = table()  # type: ignore[assignment]
+
+
+def noted_at(steps: Sequence[Step]) -> str:
+    """The lines that noted steps: "mul, add at train.py:12 in loss; exp at train.py:13 in loss"."""
+    found: dict[tuple[str, int, str], list[str]] = {}
+    for step in steps:
+        found.setdefault(step.line, []).append(step.operator.name)
+    return "; ".join(f"{', '.join(names)} at {path}:{line} in {name}" for (path, line, name), names in found.items())
+
+
+def refusal(error: Exception) -> str:
+    """Why a kernel could not be compiled or launched; empty for other errors.
+
+    Such an error has a cause: what the compiler, the interpreter or the driver raised. What is wrong with memory, or
+    found by a check, has none, or is of another type.
+    """
+    return str(error) if isinstance(error, (KernelError, DeviceError)) and error.__cause__ is not None else ""
+
+
+def refuse(operator: Operator, device: devices.device, why: str, steps: Sequence[Step]) -> None:
+    """Remember that a group's kernel was refused, and warn of it the first time."""
+    if refused.setdefault((operator, device), why) is why:
+        first, last = why.splitlines()[0], why.splitlines()[-1].strip()
+        warn(
+            f"torch.compile computes one by one {noted_at(steps)}: {first}: {last}. Please report it with "
+            "e = torch.compiler.explain(function)(...): print(e, *e.kernels)"
+        )
