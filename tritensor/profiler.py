@@ -19,6 +19,7 @@ from . import cuda
 from .autograd import profiler
 from .autograd.profiler import EventList, FunctionEvent, record_function
 from .errors import require
+from .operators import deferring
 
 __all__ = ["EventList", "FunctionEvent", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile"]
 __all__ += ["record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]
@@ -103,7 +104,8 @@ def tensorboard_trace_handler(
 
 def _mark() -> cuda.Event:
     event = cuda.Event(enable_timing=True)
-    event.record()
+    with deferring.paused():  # or what is noted would be computed here, and not together
+        event.record()
     return event
 
 

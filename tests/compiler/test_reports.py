@@ -21,6 +21,7 @@ def chain(x: torch.Tensor) -> torch.Tensor:
     return z * y
 
 
+CPU = [torch.profiler.ProfilerActivity.CPU]
 FIRST = chain.__code__.co_firstlineno
 LINES = [f"{names} at {__file__}:{FIRST + n} in chain" for n, names in ((1, "mul, add"), (2, "sigmoid"), (3, "mul"))]
 
@@ -106,3 +107,33 @@ def test_errors_that_no_kernel_has_made_are_raised(monkeypatch: pytest.MonkeyPat
             with pytest.raises(type(raised[-1])) as found:
                 compiled(x)
             assert found.value is raised.pop()
+
+
+def test_the_profiler_shows_groups_and_their_memory() -> None:
+    with torch.profiler.profile(activities=CPU, profile_memory=True) as found:
+        torch.compile(chain)(torch.ones(30, 40))
+    events = {each.name: each for each in found.events()}
+    group = events[f"compiled::mul_add_sigmoid_mul (chain, test_reports.py:{FIRST + 1})"]
+    assert group.cpu_memory_usage == 4800 and group.cpu_time_total > 0
+    assert events["aten::sigmoid"].cpu_memory_usage == 0
+
+
+@needs_triton
+def test_what_measures_a_device_does_not_divide_groups() -> None:
+    with torch.cuda.simulate(devices=1):
+        with torch.profiler.profile() as found:
+            torch.compile(chain)(torch.ones(3, 4, device="cuda"))
+        (group,) = [each for each in found.events() if each.name.startswith("compiled::")]
+    assert group.device_time_total > 0 and "mul_add_sigmoid_mul" in group.name
+
+
+@needs_triton
+def test_counted_launches_have_the_line_of_their_group() -> None:
+    with torch.cuda.simulate(compiled=True):
+        x = torch.ones(3, 4, device="cuda")
+        with torch.cuda.profile() as found:
+            torch.compile(short)(x)
+            x * 2
+    line = short.__code__.co_firstlineno + 1
+    named, plain = [launch.name for launch in found.launches]
+    assert named == f"elementwise_mul_mul (short, test_reports.py:{line})" and plain == "elementwise_mul"

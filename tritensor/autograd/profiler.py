@@ -260,12 +260,14 @@ class profile:
             _running.append(self)
             overriding.push(self)
             watched.around.append(self._around)
+            watched.computing.append(self._computing)
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self.enabled:
             _running.remove(self)
             watched.around.remove(self._around)
+            watched.computing.remove(self._computing)
             overriding.pop(self)
             self._nest()
 
@@ -320,7 +322,8 @@ class profile:
         with self.timed(name, "cpu_op", args) as event:
             result = call()
         for x in result if isinstance(result, tuple) else (result,):
-            if self.memory and hasattr(x, "_data") and x._origin is None:
+            noted = getattr(getattr(x, "_data", None), "value", x) is None  # and so it may never be in memory
+            if self.memory and hasattr(x, "_data") and x._origin is None and not noted:
                 event.add(**{"device_memory_usage" if x.is_cuda else "cpu_memory_usage": x.nbytes})
         return result
 
@@ -341,6 +344,9 @@ class profile:
 
     def _around(self, node: Node, run: Callable[[], Any]) -> Any:
         return self._call(f"autograd::engine::evaluate_function: {node.name()}", run)
+
+    def _computing(self, name: str, line: str, run: Callable[[], Any]) -> Any:
+        return self._call(f"compiled::{name} ({line})", run)
 
 
 class record_function(contextlib.ContextDecorator):

@@ -1,4 +1,5 @@
-"""What looks at nodes: when they are made, and when a backward pass runs them. Nothing, in most programs."""
+"""What looks at nodes, when they are made, and when a backward pass runs them; and at what compiled functions compute.
+Nothing, in most programs."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from typing import Any
 on: list[Callable[[Any], None]] = []
 # Called as `each(node, run)` in place of a node's gradient, and return `run()`
 around: list[Callable[[Any, Callable[[], Any]], Any]] = []
+# Called as `each(name, line, run)` in place of `run`, which computes what a compiled function noted at a line first
+computing: list[Callable[[str, str, Callable[[], Any]], Any]] = []
 # The gradient with those around it, which `tritensor.autograd.wrapped` sets
 observed: Any = None
 

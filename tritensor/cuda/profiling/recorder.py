@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import drivers, settings
+from ...autograd import watched
 from ...drivers.ptx.counters import Counters
 from ...errors import ArgumentError, DeviceError
 from ...types import devices
@@ -56,6 +57,7 @@ class profile:
         self._streams: dict[Any, int] = {}
         self._alike: dict[Any, tuple[tuple[Counters, np.ndarray, np.ndarray], float]] = {}
         self._driver: Any = None
+        self._line = ""  # of a compiled function, that is computed
         self._plain = False  # of a user's kernels only, parts of the grid are left out
 
     def __enter__(self) -> profile:
@@ -77,17 +79,26 @@ class profile:
         figures = {"multi_processor_count": named.multiprocessors, "L2_cache_size": named.l2_size}
         self._before = self._driver.recorder, self._driver.pose(**figures)
         self._driver.recorder = self
+        watched.computing.append(self._computing)
         settings.changed()  # calls that are remembered have the grids of another card
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        watched.computing.remove(self._computing)
         if kind is None:
             self._driver.synchronize_all()
         self._driver.recorder, properties = self._before
         self._driver.pose(**properties)
         settings.changed()
+
+    def _computing(self, name: str, line: str, run: Callable[[], Any]) -> Any:
+        before, self._line = self._line, f" ({line})"
+        try:
+            return run()
+        finally:
+            self._line = before
 
     def record(
         self,
@@ -130,6 +141,7 @@ class profile:
             self._alike[key] = counted, time.perf_counter() - start
         number = self._streams.setdefault(queue, len(self._streams))
         self.launches.append(Launch(self.card, compiled, grid, number, *counted))
+        self.launches[-1].name += self._line
 
     def __str__(self) -> str:
         return report.table(self.card, self.launches)

@@ -35,7 +35,7 @@ def table(card: Card, launches: Sequence[Launch]) -> str:
         asked = sum(launch.sectors for launch in found)
         coalescing = sum(launch.coalescing * launch.sectors for launch in found) / asked if asked else 1.0
         moved, work = (sum(map(what, found)) for what in (_moved, _work))
-        rows.append([name[:48], str(len(found)), f"{scaled(moved)}B", scaled(work), f"{coalescing:.0%}"])
+        rows.append([name[:72], str(len(found)), f"{scaled(moved)}B", scaled(work), f"{coalescing:.0%}"])
         rows[-1] += [str(longest.registers), f"{longest.local} B", f"{longest.occupancy:.0%} ({longest.resident})"]
         rows[-1] += [duration(_seconds(found)), longest.predicted.bound]
     taken = f"predicted to take {duration(_seconds(launches))} on {_article(card.name)}"

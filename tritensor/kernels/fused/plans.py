@@ -8,12 +8,14 @@ every operand of a group is computed before it, and what is read inside of the g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from operator import is_
 from typing import Any
 
 import numpy as np
 
+from ...autograd import watched
 from ...memory.deferred import Form
 from ...operators.deferring import Function, Number, Step
 from ...runtime.reference import metadata_of
@@ -25,7 +27,7 @@ from ..reduction.family import Reduction
 from ..rowwise.family import Rowwise
 from ..rowwise.layer_norm import LayerNorm
 from .family import Fused, Named, Stage
-from .reports import noted_at, refusal, refuse, refused
+from .reports import noted_at, refusal, refuse, refused, watch
 from .rows import COLUMN, FULL, LONGEST, ONE, ROW, Rows, lies
 
 #: of a group: a kernel with more operands spills registers, and takes longer to compile than it saves
@@ -51,6 +53,8 @@ class Group:
         operands: by place and shape, the names of values that are computed before.
         lying: how they lie in the shape, by name; see `rows.lies`.
     """
+
+    moves = True
 
     def __init__(self, form: Form, facts: Facts) -> None:
         self.shape, self.size, self.device, self.facts = form.shape, form.size, form.device, facts
@@ -197,7 +201,7 @@ class Group:
             else:
                 found = Fused(*given)
             _operators[key] = found
-        self.operator = found
+        self.operator, self.name = found, found.name
         self.key: Any = None  # of the operator's call, which is the same each time but for the numbers' classes
         cols = self.shape[-1] if self.along else 1
         self.reads = []
@@ -262,7 +266,7 @@ class Alone:
 
     def __init__(self, step: Step) -> None:
         self.step = step
-        self.steps = [step]
+        self.steps, self.wanted, self.name = [step], step.outputs, step.operator.name
         self.key: Any = None  # of the operator's call
         self.moves = step.operator.__class__ is not Function or step.operator.cast  # a view moves nothing
 
@@ -307,8 +311,11 @@ def _given(x: Any, numbers: Sequence[Any]) -> Any:
 class Apart:
     """A group of which the kernel was refused: its steps are computed by themselves."""
 
+    moves = True
+
     def __init__(self, group: Group, plan: Plan, why: str) -> None:
         self.group, self.steps, self.wanted, self.why = group, group.steps, group.wanted, why
+        self.name = group.name
         steps = [step for step in plan.steps if step in group.steps or _is_alias(step, plan.forms)]
         self.plan = Plan(steps, tuple(group.wanted), plan.forms, apart=True)
 
@@ -407,7 +414,10 @@ class Plan:
         """Put the results that are wanted in their places among the values."""
         for at, (unit, dead) in enumerate(zip(self.units, self.dead, strict=True)):
             try:
-                unit.run(values, numbers)
+                if watched.computing and unit.moves:
+                    watch(unit.name, unit.steps, partial(unit.run, values, numbers), values, unit.wanted)
+                else:
+                    unit.run(values, numbers)
             except Exception as error:
                 if not self._goes_apart(at, error, values, numbers):
                     kernel = "one kernel of " if unit.__class__ is Group else ""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+from ...autograd import watched
 from ...errors import DeviceError, KernelError, warn
 from ...operators import Operator
 from ...operators.deferring import Step
 from ...runtime.replay import table
+from ...tensors import wrap
 from ...types import devices
 
 #: by operator and device, why a group's kernel was refused; forgotten where a setting changes, as plans are
@@ -40,3 +44,19 @@ def refuse(operator: Operator, device: devices.device, why: str, steps: Sequence
             f"torch.compile computes one by one {noted_at(steps)}: {first}: {last}. Please report it with "
             "e = torch.compiler.explain(function)(...): print(e, *e.kernels)"
         )
+
+
+def watch(
+    name: str, steps: Sequence[Step], compute: Callable[[], object], values: Sequence[Any], wanted: Sequence[int]
+) -> None:
+    """Let `compute` put results in their places, as an event of what looks on, with the line of the first step."""
+
+    def results() -> Any:
+        compute()
+        return tuple([wrap(values[place]) for place in wanted])
+
+    path, line, function = steps[0].line
+    run: Callable[[], Any] = results
+    for each in watched.computing:
+        run = partial(each, name, f"{function}, {os.path.basename(path)}:{line}", run)
+    run()

@@ -195,7 +195,7 @@ class Rows(Fused):
             {"ROWS": row_block, "COLS": col_block},
             x.device,
             warps=4 if elements <= _TILE else 8 if elements <= 8192 else 16,
-            name=f"fused_{self.name}",
+            name=self.name,
         )
 
 
