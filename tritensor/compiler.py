@@ -168,8 +168,12 @@ def tensors_in(value: object) -> Iterator[Tensor]:
             yield from tensors_in(each)
 
 
-def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
+def explain(fn: Callable[..., Any], card: str = "") -> Callable[..., Explanation]:
     """What `compile` makes of a call of a function: kernels, their texts, memory traffic, and where it computes early.
+
+    Args:
+        card: "a100", "h100" or "h200", to divide the traffic by the bandwidth of its data sheet: `predicted` of the
+            result. No more than a prediction: arithmetic, launches and caches are not counted, nothing is measured.
 
     >>> import tritensor as torch
     >>> def scaled(x):
@@ -178,6 +182,12 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
     3 operators become 1; they move 0.8 MB, one by one 2.4 MB
       one kernel          500x200  1 in, 1 out  mul, add, relu
     """
+
+    on: tuple[Any, ...] = ()
+    if card:
+        from .cuda.profiling.cards import card as card_of
+
+        on = card, card_of(card).dram
 
     def run(*args: Any, **named: Any) -> Explanation:
         plans: list[Plan] = []
@@ -191,7 +201,7 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
             found = fn(*args, **named)
             region.close()
         del found
-        return explanation(plans, cuts, region.gain)
+        return explanation(plans, cuts, region.gain, *on)
 
     return run
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tritensor as torch
-from tritensor.errors import KernelError, KernelMemoryError, KernelMismatchError, OutOfMemoryError
+from tritensor.errors import ArgumentError, KernelError, KernelMemoryError, KernelMismatchError, OutOfMemoryError
 from tritensor.kernels.fused import plans
 from tritensor.kernels.fused.family import Fused
 from tritensor.kernels.fused.rows import Rows
@@ -137,3 +137,12 @@ def test_counted_launches_have_the_line_of_their_group() -> None:
     line = short.__code__.co_firstlineno + 1
     named, plain = [launch.name for launch in found.launches]
     assert named == f"elementwise_mul_mul (short, test_reports.py:{line})" and plain == "elementwise_mul"
+
+
+def test_time_on_a_card_is_predicted_from_traffic() -> None:
+    explained = torch.compiler.explain(chain, card="h200")(torch.ones(250, 400))
+    assert explained.predicted == pytest.approx((800_000 / 4.8e12, 3_600_000 / 4.8e12))
+    assert "  predicted of these bytes on h200, not measured: 0.167 us, one by one 0.75 us" in str(explained)
+    assert "predicted" not in str(torch.compiler.explain(chain)(torch.ones(3, 4)))
+    with pytest.raises(ArgumentError, match="no card is called"):
+        torch.compiler.explain(chain, card="h1")

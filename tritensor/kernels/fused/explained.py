@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
+from ...runtime.log import duration
 from ...runtime.source import source_of
 from .plans import Alone, Apart, Group, Plan
 
@@ -38,11 +39,15 @@ class Explanation(NamedTuple):
         units: in order.
         cuts: why what was noted had to be computed before the end: the user's line, and the function called there.
         gain: the microseconds that noting spares, about; calls that spare too few run as they are.
+        card: the name of a card, if one was given; predicted: the seconds that the bytes take at the bandwidth of its
+            data sheet, as they are and one by one. Memory traffic by count: nothing was measured.
     """
 
     units: tuple[Unit, ...]
     cuts: tuple[str, ...]
     gain: float
+    card: str = ""
+    predicted: tuple[float, float] = (0.0, 0.0)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -54,6 +59,9 @@ class Explanation(NamedTuple):
         after = sum(len(unit.operators) if unit.refused else 1 for unit in self.units)
         moved = [sum(getattr(unit, name) for unit in self.units) / 1e6 for name in ("before", "moved")]
         lines = [f"{before} operators become {after}; they move {moved[1]:.3g} MB, one by one {moved[0]:.3g} MB"]
+        if self.card:
+            times = "{}, one by one {}".format(*map(duration, self.predicted))
+            lines.append(f"  predicted of these bytes on {self.card}, not measured: {times}")
         for unit in self.units:
             kind = "one by one" if unit.refused else "one kernel" if unit.text else "by itself"
             size = "x".join(map(str, unit.shape)) or "1"
@@ -63,9 +71,13 @@ class Explanation(NamedTuple):
         return "\n".join(lines)
 
 
-def explanation(plans: Sequence[Plan], cuts: Sequence[str], gain: float) -> Explanation:
-    """The explanation of a run's plans."""
-    return Explanation(tuple([_unit(unit, plan) for plan in plans for unit in plan.units]), tuple(cuts), gain)
+def explanation(
+    plans: Sequence[Plan], cuts: Sequence[str], gain: float, card: str = "", bandwidth: float = inf
+) -> Explanation:
+    """The explanation of a run's plans; of a card its name, and the bytes that its memory moves in a second."""
+    units = tuple([_unit(unit, plan) for plan in plans for unit in plan.units])
+    seconds = sum(unit.moved for unit in units) / bandwidth, sum(unit.before for unit in units) / bandwidth
+    return Explanation(units, tuple(cuts), gain, card, seconds)
 
 
 def _unit(unit: Group | Alone | Apart, plan: Plan) -> Unit:
