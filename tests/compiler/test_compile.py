@@ -13,7 +13,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.kernels.fused import plans
+from tritensor.kernels.fused import groups, plans
 from tritensor.memory.deferred import Deferred
 from tritensor.operators import deferring
 
@@ -67,7 +67,7 @@ def test_what_died_inside_is_not_stored() -> None:
 
     compiled, x = torch.compile(chain), torch.randn(64)
     compiled(x)
-    (operator,) = [each for each in plans._operators.values() if len(each.stages) == 20]
+    (operator,) = [each for each in groups._operators.values() if len(each.stages) == 20]
     assert operator.wanted == (operator.stages[-1].outputs[0],)
 
 

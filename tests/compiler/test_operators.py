@@ -34,18 +34,46 @@ def check(operator: Operator, dtype: dtypes.dtype, placed: Any = lambda inputs: 
     for sample in samples(operator, dtype, generator(operator.name, dtype.name)):
         function = followed(operator, sample)
         inputs = placed(on_cpu(sample))
-        terms = max([1, *(x.numel() for x in inputs if isinstance(x, Tensor))])
         expected, again = function(*inputs), torch.compile(function)
         for _ in range(4):
-            for position, (found, wanted) in enumerate(zip(again(*inputs), expected, strict=True)):
-                if not isinstance(wanted, Tensor):
-                    assert found == wanted
-                    continue
-                relative, absolute = tolerance(operator, wanted.dtype, terms)
-                assert found.stride() == wanted.stride() or not wanted.numel(), f"strides of {position}"
-                arrays = [np.asarray(x.detach()._to_host()) for x in (found, wanted)]
-                problem = mismatch(*arrays, relative, absolute)
-                assert problem is None, f"{operator.name} in {dtype}, {position}: {problem}"
+            compare(operator, inputs, again(*inputs), expected)
+
+
+def compare(operator: Operator, inputs: list[Any], results: list[Any], expected: list[Any]) -> None:
+    """Fail unless results are those that are expected."""
+    terms = max([1, *(x.numel() for x in inputs if isinstance(x, Tensor))])
+    for position, (found, wanted) in enumerate(zip(results, expected, strict=True)):
+        if not isinstance(wanted, Tensor):
+            assert found == wanted
+            continue
+        relative, absolute = tolerance(operator, wanted.dtype, terms)
+        assert found.stride() == wanted.stride() or not wanted.numel(), f"strides of {position}"
+        arrays = [np.asarray(x.detach()._to_host()) for x in (found, wanted)]
+        problem = mismatch(*arrays, relative, absolute)
+        assert problem is None, f"{operator.name} in {wanted.dtype}, {position}: {problem}"
+
+
+def check_replayed(operator: Operator, dtype: dtypes.dtype, placed: Any = lambda inputs: inputs) -> None:
+    """Fail unless all samples are computed alike without Python, of the same and of other elements."""
+    for sample in samples(operator, dtype, generator(operator.name, dtype.name)):
+
+        def function(*inputs: Any, sample: Sample = sample) -> list[Any]:
+            with torch.no_grad():
+                found = called(operator, list(inputs), sample)
+                return [*found, *[x * 2 for x in found if isinstance(x, Tensor)]]
+
+        inputs, again = placed(on_cpu(sample)), torch.compile(function, mode="reduce-overhead")
+        with torch.no_grad():
+            others = [x * 0.75 if isinstance(x, Tensor) and x.is_floating_point() else x for x in inputs]
+            for given in (inputs, inputs, inputs, others, inputs, others):
+                try:
+                    expected = function(*given)
+                except Exception as error:
+                    assert given is others
+                    with pytest.raises(type(error)):
+                        again(*given)
+                else:
+                    compare(operator, given, again(*given), expected)
 
 
 @pytest.mark.sampled(40)
@@ -60,3 +88,17 @@ def test_cpu(operator: Operator, dtype: dtypes.dtype) -> None:
 def test_device(operator: Operator, dtype: dtypes.dtype) -> None:
     with torch.cuda.simulate(devices=1):
         check(operator, dtype, on_device)
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
+def test_replayed(operator: Operator, dtype: dtypes.dtype) -> None:
+    check_replayed(operator, dtype)
+
+
+@pytest.mark.sampled(10)
+@needs_triton
+@pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
+def test_replayed_on_device(operator: Operator, dtype: dtypes.dtype) -> None:
+    with torch.cuda.simulate(devices=1):
+        check_replayed(operator, dtype, on_device)

@@ -8,7 +8,7 @@ import pytest
 
 import tritensor as torch
 from tritensor.errors import ArgumentError, KernelError, KernelMemoryError, KernelMismatchError, OutOfMemoryError
-from tritensor.kernels.fused import plans
+from tritensor.kernels.fused import groups
 from tritensor.kernels.fused.family import Fused
 from tritensor.kernels.fused.rows import Rows
 
@@ -40,7 +40,7 @@ def test_errors_of_the_processor_name_operators_and_lines(monkeypatch: pytest.Mo
         raise MemoryError("no room")
 
     monkeypatch.setattr(Fused, "_composed", fail)
-    monkeypatch.setattr(plans, "_operators", {})
+    monkeypatch.setattr(groups, "_operators", {})
     with pytest.raises(MemoryError) as raised:
         torch.compile(chain)(torch.ones(3, 57))
     assert raised.value.__notes__ == ["while computing one kernel of " + "; ".join(LINES)]
@@ -59,7 +59,7 @@ def unknown_function(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return f"tl.not_there({text})", more
 
     monkeypatch.setattr(Fused, "call_of", staticmethod(wrong))
-    monkeypatch.setattr(plans, "_operators", {})
+    monkeypatch.setattr(groups, "_operators", {})
     return launches
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import is_
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ from .module import Module
 from .parameter import Parameter
 from .tree import changes
 
+Key = tuple[Any, ...]
+Where = Any  # what a value is read from by its name: a dict, a list, or a `_Cell`
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None), dtypes.dtype, devices.device))
 #: The most programs of one function; a function of more combinations of arguments runs with Python.
 _MOST = 64
@@ -71,7 +73,7 @@ class Captured:
         self._function(self.function, found)
         self.facts, self.version = tuple(found), changes[0]
 
-    def _function(self, function: Any, found: list[Any]) -> None:
+    def _function(self, function: Callable[..., Any], found: list[Any]) -> None:
         if isinstance(function, MethodType):
             self._value(None, None, function.__self__, found)
             function = function.__func__
@@ -85,7 +87,7 @@ class Captured:
             if name in function.__globals__:
                 self._value(function.__globals__, name, function.__globals__[name], found)
 
-    def _value(self, where: Any, name: Any, value: Any, found: list[Any], watched: bool = True) -> None:
+    def _value(self, where: Where | None, name: object, value: object, found: list[Any], watched: bool = True) -> None:
         """Look at a value, which is `where[name]`."""
         kind = value.__class__
         if watched and where is not None and not isinstance(value, Tensor):
@@ -101,8 +103,8 @@ class Captured:
             self._seen.add(id(value))
             if isinstance(value, Module):
                 self._module(value, found)
-            elif kind in (tuple, list, dict):
-                for key, each in value.items() if kind is dict else enumerate(value):
+            elif isinstance(value, (tuple, list, dict)):
+                for key, each in value.items() if isinstance(value, dict) else enumerate(value):
                     self._value(value, key, each, found, kind is not tuple)
             elif where is None:  # what a method is bound to
                 for key, each in getattr(value, "__dict__", {}).items():
@@ -142,14 +144,14 @@ def _is_ours(module: str | None) -> bool:
 class _Cell:
     """A variable of a closure, as a dict."""
 
-    def __init__(self, cell: Any) -> None:
+    def __init__(self, cell: CellType) -> None:
         self.cell = cell
 
     def __getitem__(self, name: object) -> Any:
         return self.cell.cell_contents
 
 
-def _form(array: Any) -> Any:
+def _form(array: object) -> Any:
     return (array.dtype, array.shape, array.strides) if array.__class__ is np.ndarray else getattr(array, "form", None)
 
 
@@ -157,7 +159,7 @@ class _Unfit(Exception):
     """Why a call is none that a program computes."""
 
 
-def _described(values: Any, tensors: list[Tensor], found: list[Any]) -> None:
+def _described(values: Iterable[Any], tensors: list[Tensor], found: list[Any]) -> None:
     """Append what a program depends on, of a call's arguments, and their tensors to `tensors`."""
     for value in values:
         kind = value.__class__
@@ -219,7 +221,7 @@ class Replays:
         return result if found.checked else self._second(key, result, args, named)
 
     def _first(
-        self, key: Any, args: tuple[Any, ...], named: dict[str, Any], given: list[Tensor], captured: list[Tensor]
+        self, key: Key, args: tuple[Any, ...], named: dict[str, Any], given: list[Tensor], captured: list[Tensor]
     ) -> Any:
         """Run with Python, and write down what is computed."""
         if len(self.programs) >= _MOST:
@@ -236,7 +238,7 @@ class Replays:
             warn(f"compile: {_title(self.function)} runs with Python: {trace.problem}")
         return result
 
-    def _program(self, trace: Trace, result: Any, given: list[Tensor]) -> Any:
+    def _program(self, trace: Trace, result: object, given: list[Tensor]) -> _Replay | str:
         wanted: list[int] = []
         try:
             form = _outputs(result, trace, {id(x): i for i, x in enumerate(given)}, wanted)
@@ -244,7 +246,7 @@ class Replays:
             return str(error)
         return _Replay(Program(self.memory, trace, tuple(dict.fromkeys(wanted))), form)
 
-    def _second(self, key: Any, result: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _second(self, key: Key, result: object, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run with Python as well, and keep the program if both give the same."""
         expected = self.noted(args, named)
         pairs = list(zip(_flat(result), _flat(expected)))
@@ -256,7 +258,7 @@ class Replays:
             self.programs[key].checked = True
         return expected
 
-    def _recompiled(self, key: Any) -> None:
+    def _recompiled(self, key: Key) -> None:
         names = "arguments", "forms of parameters", "attributes, closures or globals", "autocast or default dtype"
         nearest = max(self.programs, key=lambda other: sum(map(_same, other, key)))
         new = [name for name, old, own in zip(names, nearest, key) if old != own]
@@ -269,7 +271,7 @@ def _same(x: object, y: object) -> bool:
     return x == y
 
 
-def _title(function: Any) -> str:
+def _title(function: object) -> str:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     name = getattr(function, "__qualname__", type(function).__name__)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
@@ -278,7 +280,7 @@ def _title(function: Any) -> str:
 class _Replay:
     """A program, and how its results are put together."""
 
-    def __init__(self, program: Program, form: Any) -> None:
+    def __init__(self, program: Program, form: object) -> None:
         self.program, self.form, self.checked = program, form, False
         self.places = {place: index for index, place in enumerate(program.wanted)}
 
@@ -287,12 +289,11 @@ class _Replay:
         arrays = self.program.run([x._data for x in (*given, *captured)])
         return self._built(self.form, [wrap(each) for each in arrays], given)
 
-    def _built(self, form: Any, made: list[Any], given: list[Tensor]) -> Any:
-        kind = form.__class__
-        if kind is _Result:
-            return made[self.places[form.place]]
-        if kind is _Given:
+    def _built(self, form: object, made: list[Tensor], given: list[Tensor]) -> Any:
+        if isinstance(form, _Given):
             return given[form.place]
+        if isinstance(form, _Result):
+            return made[self.places[form.place]]
         if isinstance(form, dict):
             built = copy.copy(form)
             for key, each in form.items():
@@ -300,7 +301,7 @@ class _Replay:
             return built
         if isinstance(form, (tuple, list)):
             parts = [self._built(each, made, given) for each in form]
-            return kind(*parts) if hasattr(form, "_fields") else kind(parts)
+            return type(form)(*parts) if hasattr(form, "_fields") else type(form)(parts)
         return form
 
 
@@ -313,7 +314,7 @@ class _Given(_Result):
     """An argument that is a result as well."""
 
 
-def _outputs(value: Any, trace: Trace, given: Mapping[int, int], wanted: list[int]) -> Any:
+def _outputs(value: object, trace: Trace, given: Mapping[int, int], wanted: list[int]) -> Any:
     """The result of a call with places in place of its tensors.
 
     Raises:
@@ -342,13 +343,13 @@ def _outputs(value: Any, trace: Trace, given: Mapping[int, int], wanted: list[in
     return value
 
 
-def _overlap(x: Any, y: Any) -> bool:
+def _overlap(x: object, y: object) -> bool:
     if x.__class__ is np.ndarray:
         return y.__class__ is np.ndarray and np.may_share_memory(x, y)
     return getattr(x, "buffer", None) is getattr(y, "buffer", x)
 
 
-def _flat(value: Any) -> Iterator[Any]:
+def _flat(value: object) -> Iterator[Any]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
@@ -358,11 +359,12 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _difference(x: Any, y: Any) -> str | None:
+def _difference(x: object, y: object) -> str | None:
     """What differs by more than roundings of other kernels."""
     if not (isinstance(x, Tensor) and isinstance(y, Tensor)):
         return None if x == y or x != x else f"{x!r}, not {y!r}"
     if not x.is_floating_point():
         return mismatch(x._to_host(), y._to_host(), 0.0, 0.0)
     relative, other = 2000 * dtypes.finfo(x.dtype).eps, y._to_host()
-    return mismatch(x._to_host(), other, relative, relative * float(np.abs(other).max(initial=0)))
+    largest = float(np.abs(other).max(initial=0, where=np.isfinite(other)))
+    return mismatch(x._to_host(), other, relative, relative * largest)

@@ -1,7 +1,7 @@
 """Moving and converting tensors: `to` and its short forms, copies, and pinned memory.
 
-`to` returns the tensor itself when nothing changes. A copy to another device or dtype is recorded, so that its gradient
-comes back on the source's device and in its dtype.
+`to` returns the tensor itself when nothing changes. A copy to another device or dtype is recorded: its gradient is
+on the source's device and in its dtype.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ def to(
     if non_blocking and self._pinned and where is not devices.cpu and strides is None:
         sent = _sent(self, where, kind)
     result = within(wrap(_moved(self, where, kind, non_blocking, strides) if sent is None else sent), bounds)
+    result = Deferred.rules.entered(result) if Deferred.used else result
     if self._needs and recording.enabled and dtypes.of(kind).category >= dtypes.FLOATING:
         result._node = record(_ToCopy(self), (self._edge(),))
         result._needs = True
@@ -163,9 +164,9 @@ def _moved(
         if x.dtype.category >= dtypes.FLOATING > dtypes.of(kind).category and isinstance(x._data, Dual):
             return _moved(wrap(x._data.array), where, kind, non_blocking, None)
         if x._data.__class__ is Deferred:
-            if where is x.device and strides is None:
-                return Deferred.rules.cast(x._data, kind, lambda array: _transferred(array, where, kind, non_blocking))
-            return _moved(wrap(x._data.settled()), where, kind, non_blocking, strides)
+            if where is not x.device or strides is not None:
+                return _moved(wrap(x._data.settled()), where, kind, non_blocking, strides)
+            return Deferred.rules.cast(x._data, kind, lambda array: _transferred(array, where, kind, non_blocking))
         return x._data.mapped(lambda array: _moved(wrap(array), where, kind, non_blocking, None))
     data = x._data if x._data.__class__ is DeviceArray else x._host_array()
     if strides is None:
@@ -184,16 +185,15 @@ def _transferred(data: Any, where: devices.device, kind: np.dtype, non_blocking:
         elif not data.is_contiguous():
             data = cast_on_device(data, data.dtype)
         if where is devices.cpu:
-            host = copies.to_host(data, non_blocking and kind == data.dtype)
-            return host if kind == data.dtype else copying.cast(host, kind)
+            data = copies.to_host(data, non_blocking and kind == data.dtype)
+            return data if kind == data.dtype else copying.cast(data, kind)
         moved = copies.copy_across(data, where, non_blocking)
         return moved if kind == data.dtype else cast_on_device(moved, kind)
-    host = data
     if where is devices.cpu:
-        return copying.copied(host) if kind == host.dtype else np.asarray(copying.cast(host, kind), order="C")
-    if kind.itemsize > host.itemsize:
-        return cast_on_device(copies.from_host(host, where, non_blocking), kind)
-    return copies.from_host(copying.cast(host, kind), where, non_blocking)
+        return copying.copied(data) if kind == data.dtype else np.asarray(copying.cast(data, kind), order="C")
+    if kind.itemsize > data.itemsize:
+        return cast_on_device(copies.from_host(data, where, non_blocking), kind)
+    return copies.from_host(copying.cast(data, kind), where, non_blocking)
 
 
 def cast_on_device(array: DeviceArray, kind: np.dtype) -> DeviceArray:

@@ -217,6 +217,8 @@ def standing_alone(x: Tensor, name: str) -> Tensor:
     """A view of a new copy as a tensor of its own, whose node has the name of the operator that was called."""
     made = wrap(x._data)
     made._needs, made._node, made._counter = x._needs, x._node, x._counter
+    if Deferred.used:
+        Deferred.rules.keep(made)
     return renamed(made, lambda view: name)
 
 

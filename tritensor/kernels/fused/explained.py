@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from ...runtime.log import duration
 from ...runtime.source import source_of
-from .plans import Alone, Apart, Group, Plan
+from .groups import Group
+from .plans import Alone, Apart, Plan
 
 
 class Unit(NamedTuple):

@@ -111,7 +111,7 @@ def entered(x: Tensor) -> Tensor:
     """A tensor that was computed inside of a compiled function: what is computed from it is noted again."""
     if current.region is not None:
         current.region.enter(x)
-    return x
+    return keep(x)
 
 
 def before_change(x: Tensor, stays: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class Trace:
         """The run cannot be repeated."""
         self.problem = self.problem or f"{why}: {described_line()}"
 
-    def _enter(self, array: Any) -> int:
+    def _enter(self, array: Array) -> int:
         place = len(self.values)
         if array.__class__ is not np.ndarray and array.__class__ is not DeviceArray:
             self.stop("a tensor has no plain array")
@@ -53,11 +53,18 @@ class Trace:
         self.values.append(array)
         return self.places.setdefault(id(array), place)
 
-    def _place(self, array: Any) -> int:
+    def _place(self, array: Array) -> int:
         found = self.places.get(id(array))
         return self._enter(array) if found is None else found
 
-    def _append(self, operator: Any, inputs: Any, metadata: Any, call: Call | None, forms: Sequence[Form]) -> Step:
+    def _append(
+        self,
+        operator: Operator | Function,
+        inputs: Iterable[Any],
+        metadata: dict[str, Any],
+        call: Call | None,
+        forms: Sequence[Form],
+    ) -> Step:
         step = Step(operator, tuple(inputs), metadata, len(self.values), call, forms)
         self.values += [None] * len(forms)
         self.steps.append(step)
@@ -79,7 +86,7 @@ class Trace:
         first = len(self.numbers)
         self.numbers += numbers
 
-        def moved(x: Any) -> Any:
+        def moved(x: object) -> Any:
             return Number(first + x) if x.__class__ is Number else within[x] if x.__class__ is int else x
 
         for step in steps:
@@ -88,6 +95,7 @@ class Trace:
             metadata = {name: moved(x) if x.__class__ is Number else x for name, x in step.metadata.items()}
             inputs = [moved(x) for x in step.inputs]
             new = self._append(step.operator, inputs, metadata, step.call, step.forms)
+            new.line = step.line
             within |= zip(step.outputs, new.outputs, strict=True)
         self.places |= {id(array): within[place] for place, array in made.items()}
         self.kept += made.values()
@@ -106,11 +114,13 @@ class Trace:
         """A call of plain tensors alone."""
         self._computed(call.operator, call.inputs, call.metadata, arrays)
 
-    def _computed(self, operator: Any, inputs: Sequence[Any], metadata: dict[str, Any], arrays: Sequence[Any]) -> None:
+    def _computed(
+        self, operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any], arrays: Sequence[Any]
+    ) -> None:
         places = [self._place(x._data) if isinstance(x, Tensor) else (x,) for x in inputs]
         self._made(self._append(operator, places, metadata, None, [Form.of_array(x) for x in arrays]), arrays)
 
-    def function(self, function: Function, source: Any, *made: Any) -> None:
+    def function(self, function: Function, source: Array, *made: Any) -> None:
         """A view, a cast, or a check of an array that was there."""
         self._made(self._append(function, [self._place(source)], {}, None, [Form.of_array(x) for x in made]), made)
 
