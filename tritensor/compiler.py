@@ -65,24 +65,27 @@ def compile(
         raise wrong_type("compile", "model", "Module or function", model, 1)
     from .nn import Module
 
-    replayed = fullgraph or mode in ("reduce-overhead", "max-autotune")
+    graphs = mode in ("reduce-overhead", "max-autotune")
+    replayed = fullgraph or graphs
     if isinstance(model, Module):
         from .nn.compiled import OptimizedModule
 
-        made = functools.partial(compiled, whole=fullgraph, replayed=replayed)
+        made = functools.partial(compiled, whole=fullgraph, replayed=replayed, graphs=graphs)
         return OptimizedModule(model, made, compile)
-    return compiled(model, fullgraph, replayed)
+    return compiled(model, fullgraph, replayed, graphs)
 
 
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-def compiled(function: Callable[..., T], whole: bool = False, replayed: bool = False) -> Callable[..., T]:
+def compiled(
+    function: Callable[..., T], whole: bool = False, replayed: bool = False, graphs: bool = False
+) -> Callable[..., T]:
     """The function, of which each call is a run of noted calls.
 
     Args:
         whole: refuse to read elements inside of it.
-        replayed: repeat calls without Python, where that is possible.
+        replayed: repeat calls without Python, where that is possible; with `graphs` as CUDA graphs.
     """
     memory = deferring.Memory(Plan, whole)
 
@@ -122,7 +125,7 @@ def compiled(function: Callable[..., T], whole: bool = False, replayed: bool = F
     if replayed:
         from .nn.replayed import Replays
 
-        called = Replays(function, memory, noted)
+        called = Replays(function, memory, noted, graphs)
 
     @functools.wraps(function)
     def run(*args: Any, **named: Any) -> T:

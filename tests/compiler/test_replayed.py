@@ -300,3 +300,26 @@ def test_on_devices() -> None:
             assert [call(draw(3, 4).to(device), draw(3, 4).to(device)) for _ in range(4)] == [1, 1, 0, 0]
     with torch.cuda.simulate(devices=1):
         assert [call(draw(3, 4).to("cuda"), draw(3, 4).to("cuda")) for _ in range(3)][2] == 0
+
+
+@needs_triton
+def test_graphs_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With reduce-overhead a program is a graph, which reads parameters where they are and checks its arguments."""
+    captured, capture = [], torch.cuda.CUDAGraph.capture_end
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "capture_end", lambda self: captured.append(capture(self)))
+    with torch.cuda.simulate(devices=1):
+        model = torch.nn.Sequential(torch.nn.Embedding(10, 8), torch.nn.Linear(8, 6), torch.nn.GELU()).to("cuda")
+        call = Counted(lambda x: model(x).softmax(-1), mode="reduce-overhead", fullgraph=False)
+        places = [torch.randint(0, 10, (4,)).to("cuda") for _ in range(3)]
+        assert [call(places[0]), call(places[1]), call(places[2]), call(places[1])] == [1, 1, 0, 0]
+        assert len(captured) == 1
+        first, second = call.compiled(places[0]), call.compiled(places[1])
+        check((first, second), (call.function(places[0]), call.function(places[1])))
+        model[1].weight.mul_(2)
+        assert call(places[0]) == 0
+        assert len(captured) == 1, "memory that has changed is read"
+        model[1].weight = torch.nn.Parameter(draw(6, 8).to("cuda"))
+        assert call(places[0]) == 0
+        assert len(captured) == 2, "other memory is another graph"
+        with pytest.raises(BoundsError):
+            call.compiled(torch.tensor([1, 2, 3, 10]).to("cuda"))

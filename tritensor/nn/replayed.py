@@ -14,7 +14,9 @@ import numpy as np
 from .. import settings
 from ..autograd.mode import recording
 from ..autograd.precision import state as casting
-from ..errors import warn
+from ..cuda.devices import device as current_device
+from ..cuda.graphs import CUDAGraph, graph
+from ..errors import DeviceError, warn
 from ..ground import overriding
 from ..memory.lifted import open_levels
 from ..operators import deferring
@@ -183,13 +185,16 @@ class Replays:
 
     Args:
         function: of the program; noted: runs it with Python: `(args, named, captured tensors, trace or None)`.
+        graphs: on a GPU, capture programs as CUDA graphs.
 
     Attributes:
         recompilations: for each program but the first, what was new.
     """
 
-    def __init__(self, function: Callable[..., Any], memory: deferring.Memory, noted: Callable[..., Any]) -> None:
-        self.function, self.memory, self.noted = function, memory, noted
+    def __init__(
+        self, function: Callable[..., Any], memory: deferring.Memory, noted: Callable[..., Any], graphs: bool = False
+    ) -> None:
+        self.function, self.memory, self.noted, self.graphs = function, memory, noted, graphs
         self.captured = Captured(function)
         #: by what a run depends on: its program and the form of its results, or why there is none
         self.programs: dict[Any, Any] = table()
@@ -244,7 +249,7 @@ class Replays:
             form = _outputs(result, trace, {id(x): i for i, x in enumerate(given)}, wanted)
         except _Unfit as error:
             return str(error)
-        return _Replay(Program(self.memory, trace, tuple(dict.fromkeys(wanted))), form)
+        return _Replay(Program(self.memory, trace, tuple(dict.fromkeys(wanted))), form, self.graphs)
 
     def _second(self, key: Key, result: object, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run with Python as well, and keep the program if both give the same."""
@@ -280,13 +285,18 @@ def _title(function: object) -> str:
 class _Replay:
     """A program, and how its results are put together."""
 
-    def __init__(self, program: Program, form: object) -> None:
-        self.program, self.form, self.checked = program, form, False
+    def __init__(self, program: Program, form: object, graphs: bool) -> None:
+        self.program, self.form, self.checked, self.graphs = program, form, False, graphs
+        self.graph: _Graph | None = None
         self.places = {place: index for index, place in enumerate(program.wanted)}
 
     def __call__(self, given: list[Tensor], captured: list[Tensor]) -> Any:
         """The results of a call."""
-        arrays = self.program.run([x._data for x in (*given, *captured)])
+        own = [x._data for x in (*given, *captured)]
+        if self.graphs and self.checked and (self.graph is None or not self.graph.fits(own)):
+            self.graph = _Graph.of(self.program, own, len(given))
+            self.graphs = self.graph is not None
+        arrays = self.program.run(own) if self.graph is None else self.graph.run(own)
         return self._built(self.form, [wrap(each) for each in arrays], given)
 
     def _built(self, form: object, made: list[Tensor], given: list[Tensor]) -> Any:
@@ -303,6 +313,44 @@ class _Replay:
             parts = [self._built(each, made, given) for each in form]
             return type(form)(*parts) if hasattr(form, "_fields") else type(form)(parts)
         return form
+
+
+class _Graph:
+    """A program as a CUDA graph: arguments are copied to where it reads them, and results from where it writes them."""
+
+    def __init__(self, program: Program, own: list[Any], given: int) -> None:
+        self.inputs, self.captured = [wrap(x).clone() for x in own[:given]], own[given:]
+        #: of arguments, which a graph cannot check
+        self.checks = [step for step in program.plan.steps if not step.outputs]
+        self.graph = CUDAGraph()
+        with graph(self.graph):
+            self.made = program.run([*[x._data for x in self.inputs], *self.captured])
+
+    @classmethod
+    def of(cls, program: Program, own: list[Any], given: int) -> _Graph | None:
+        """The graph; None for arrays that are not all on one GPU, and where a call cannot be captured."""
+        places = {getattr(x, "device", devices.cpu) for x in own}
+        checked = [x for step in program.plan.steps if not step.outputs for x in step.inputs]
+        if len(places) != 1 or devices.cpu in places or any(place >= given for place in checked):
+            return None
+        try:
+            with current_device(places.pop()):
+                return cls(program, own, given)
+        except DeviceError:
+            return None
+
+    def fits(self, own: list[Any]) -> bool:
+        """Whether the parameters are those that were captured."""
+        return all(map(is_, own[len(self.inputs) :], self.captured))
+
+    def run(self, own: list[Any]) -> list[Any]:
+        """The results' arrays."""
+        for step in self.checks:
+            step.compute(own, ())
+        for held, x in zip(self.inputs, own):
+            held.copy_(wrap(x))
+        self.graph.replay()
+        return [wrap(x).clone()._data for x in self.made]
 
 
 class _Result:

@@ -17,6 +17,7 @@ from ...autograd.tape import Gradient, Node, record
 from ...host.copying import FLOAT8
 from ...kernels.indexing.family import index, mark_checked_range
 from ...kernels.indexing.reference import mesh
+from ...memory.deferred import Deferred
 from ...operators.inplace import OverlapError, check_writable
 from ...tensors import Tensor, wrap
 
@@ -100,9 +101,15 @@ def take(x: Tensor, where: Tensor, dim: int, along: bool) -> Tensor | None:
     needed.
     """
     data, chosen = x._data, where._data
+    if Deferred.used and Deferred in (type(data), type(chosen)) and not (x._needs and recording.enabled):
+        return Deferred.rules.through("take", _taken, (x, where), dim, along) if data.ndim else None
     if type(data) is not ndarray or type(chosen) is not ndarray or (x._needs and recording.enabled) or data.ndim == 0:
         return None
-    return wrap(data[mesh(chosen, dim)] if along else data.take(chosen, dim))
+    return wrap(_taken(data, chosen, dim, along))
+
+
+def _taken(data: ndarray, chosen: ndarray, dim: int, along: bool) -> ndarray:
+    return data[mesh(chosen, dim)] if along else data.take(chosen, dim)
 
 
 class _Parts(Gradient):

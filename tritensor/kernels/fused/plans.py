@@ -40,7 +40,7 @@ class Alone:
         self.steps, self.wanted, self.name, self.operator = [step], step.outputs, step.operator.name, step.operator
         self.reads = {x for x in step.inputs if x.__class__ is int}
         self.key: Any = None  # of the operator's call
-        self.moves = step.operator.__class__ is not Function or step.operator.cast  # a view moves nothing
+        self.moves = getattr(step.operator, "kind", "") not in ("view", "check")  # which move nothing
 
     def gain(self) -> float:
         """The microseconds that are spared: less than none."""
@@ -78,6 +78,9 @@ class Alone:
 def given(x: Number | tuple[Any], numbers: Sequence[Any]) -> Any:
     """A number of the call, or what is the same in each."""
     return numbers[x] if isinstance(x, int) else x[0]
+
+
+_NOTED = ("view", "cast")  # functions that can be a part of a group
 
 
 class Apart:
@@ -123,7 +126,7 @@ class Plan:
             forms |= zip(step.outputs, step.forms, strict=True)
         self.forms = forms
         # what was not noted, and of groups along rows, which need an operand that is whole, those that have none
-        alone = {x for x in steps if apart or (x.call is None and not (x.operator.__class__ is Function and x.forms))}
+        alone = {x for x in steps if apart or (x.call is None and getattr(x.operator, "kind", "") not in _NOTED)}
         units = self._grouped(steps, alone)
         while shapeless := [unit for unit in units if unit.__class__ is Group and unit.shapeless()]:
             alone.update(step for unit in shapeless for step in unit.steps)
@@ -232,7 +235,7 @@ def _needed(steps: list[Step], wanted: tuple[int, ...]) -> list[Step]:
 
 def _is_alias(step: Step, forms: dict[int, Any]) -> bool:
     """True of a view of all elements of a row-major array in their order."""
-    if step.operator.__class__ is not Function or step.operator.cast or not step.forms:
+    if step.operator.__class__ is not Function or step.operator.kind != "view":
         return False
     size = prod(step.forms[0][0])
     return is_whole(forms[step.inputs[0]], size) and is_whole(step.forms[0], size)
@@ -284,7 +287,7 @@ def fits(step: Step, forms: dict[int, Any]) -> bool:
     operator = step.operator
     if operator.__class__ is Function:
         source, target = dtypes.of(forms[step.inputs[0]][2]), dtypes.of(form[2])
-        return bool(operator.cast) and (target.is_floating_point or not source.is_floating_point)
+        return bool(operator.kind == "cast") and (target.is_floating_point or not source.is_floating_point)
     if type(operator) is not Elementwise or operator.one_text or operator.body is None or operator.whole:
         return operator.__class__ is Elementwise and operator.name == "copy"
     return operator.rule.rounds(step.call) is None and not step.call.compute.is_complex

@@ -20,6 +20,7 @@ from .groups import Group
 
 _VARIABLE = re.compile(r"\bv\d+\b")
 
+Unit = Any  # a group, or what is computed by itself
 Code = Callable[[list[Any], Sequence[Any]], bool]
 
 
@@ -94,9 +95,10 @@ class _Text:
     def _function(self, step: Step) -> str:
         function = step.operator
         arguments = "".join(f", {self._constant(each)}" for each in function.arguments)
-        return f"{self._constant(function.function)}({self._variable(step.inputs[0])}{arguments})"
+        arrays = ", ".join(map(self._variable, step.inputs))
+        return f"{self._constant(function.function)}({arrays}{arguments})"
 
-    def _unit(self, unit: Any) -> None:
+    def _unit(self, unit: Unit) -> None:
         step, grouped = unit.steps[0], unit.__class__ is Group
         function = step.operator.__class__ is Function and not grouped
         known = None if function or unit.key is None else unit.operator.replays.get(unit.key)
@@ -141,4 +143,4 @@ class _Text:
 
 
 def _is_view(step: Step) -> bool:
-    return step.operator.__class__ is Function and not step.operator.cast and bool(step.forms)
+    return step.operator.__class__ is Function and step.operator.kind == "view"

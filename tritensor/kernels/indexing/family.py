@@ -47,7 +47,6 @@ class Indexing(Operator):
 
     family = "indexing"
     about = "Bounds are checked before anything is read or written; sums have a fixed order."
-    repeatable = "cpu"  # on a device the kernel depends on how the places lie
 
     def __init__(self, name: str, reference: Callable[..., Any], place: str) -> None:
         super().__init__(name, reference, ANY)

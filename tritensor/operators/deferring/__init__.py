@@ -32,6 +32,7 @@ from .changes import (
     running,
     settle,
     settle_all,
+    through,
     view,
 )
 from .noting import apply, repeated
@@ -55,6 +56,6 @@ __all__ = [
     "entered",
 ]
 __all__ += ["end_pass", "examine", "record_passing"]
-__all__ += ["keep", "leave", "paused", "rebind", "repeated", "running", "settle", "settle_all", "view"]
+__all__ += ["keep", "leave", "paused", "rebind", "repeated", "running", "settle", "settle_all", "through", "view"]
 
 Deferred.rules = sys.modules[__name__]

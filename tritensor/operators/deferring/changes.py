@@ -36,7 +36,7 @@ def view(array: Deferred, kind: Any, arguments: tuple[Any, ...]) -> Any:
         if region is None:
             return found
         if region.trace is not None:
-            region.trace.function(Function(kind.name, kind.take, arguments), array.value, found)
+            region.trace.function(Function(kind.name, kind.take, arguments), [array.value], found)
         holder = wrap(found)
         region.enter(holder)
         if holder._data.__class__ is Deferred:
@@ -53,7 +53,18 @@ def examine(array: Deferred, check: Callable[[Any], Any]) -> None:
     """Check the elements of a deferred array by a function of the array that raises; each replay checks them again."""
     check(array.computed())
     if current.region is not None and current.region.trace is not None:
-        current.region.trace.function(Function("check", check, ()), array.value)
+        current.region.trace.function(Function("check", check, (), "check"), [array.value])
+
+
+def through(name: str, function: Callable[..., Any], tensors: Sequence[Tensor], *arguments: Any) -> Tensor | None:
+    """What a function makes of tensors' arrays, of which some are deferred; None where it is for those of NumPy."""
+    arrays = [x._data.computed() if x._data.__class__ is Deferred else x._data for x in tensors]
+    if any(array.__class__ is not np.ndarray for array in arrays):
+        return None
+    found = function(*arrays, *arguments)
+    if current.region is not None and current.region.trace is not None:
+        current.region.trace.function(Function(name, function, arguments, "other"), arrays, found)
+    return entered(wrap(found))
 
 
 def cast(array: Deferred, kind: np.dtype[Any], function: Callable[[Any], Any]) -> Any:
@@ -68,7 +79,7 @@ def cast(array: Deferred, kind: np.dtype[Any], function: Callable[[Any], Any]) -
     ):
         found = function(array.computed())
         if region is not None and region.trace is not None:
-            region.trace.function(Function("cast", function, (), True), array.value, found)
+            region.trace.function(Function("cast", function, (), "cast"), [array.value], found)
         return found
     form = array.shape, layout.contiguous_strides(array.shape), kind
     return _function(region, array, "cast", function, (), form, kind)
@@ -86,7 +97,7 @@ def _function(
     key = name, array.index, kind, _hashable(arguments)
     known = region.node.next.get(key)
     if known is None:
-        made = Function(name, function, arguments, kind is not None)
+        made = Function(name, function, arguments, "view" if kind is None else "cast")
         step = Step(made, (array.index,), {}, len(region.values), None, [Form.of(*form, array.device)])
         known = region.node.next[key] = Known(region.node, step)
         region.memory.count += 1

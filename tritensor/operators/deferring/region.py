@@ -32,16 +32,16 @@ class Number(int):
 
 
 class Function:
-    """A function of one array that is no operator: a view, or a cast."""
+    """A function of arrays that is no operator: of `kind` "view", "cast", "check", or another one."""
 
-    __slots__ = ("arguments", "cast", "function", "name")
+    __slots__ = ("arguments", "function", "kind", "name")
 
-    def __init__(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], cast: bool = False) -> None:
-        self.name, self.function, self.arguments, self.cast = name, function, arguments, cast
+    def __init__(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], kind: str = "view") -> None:
+        self.name, self.function, self.arguments, self.kind = name, function, arguments, kind
 
-    def __call__(self, array: Array) -> Array:
-        """What it makes of an array."""
-        return self.function(array, *self.arguments)
+    def __call__(self, *arrays: Array) -> Array:
+        """What it makes of arrays."""
+        return self.function(*arrays, *self.arguments)
 
 
 class Step:
@@ -77,7 +77,7 @@ class Step:
     def compute(self, values: Sequence[Any], numbers: Sequence[Any]) -> Sequence[Any]:
         """The results' arrays."""
         if self.operator.__class__ is Function:
-            return (self.operator(values[self.inputs[0]]),)[: len(self.outputs)]  # a check has no result
+            return (self.operator(*[values[x] for x in self.inputs]),)[: len(self.outputs)]  # a check has no result
         inputs = [
             numbers[x] if x.__class__ is Number else wrap(values[x]) if x.__class__ is int else x[0]
             for x in self.inputs
@@ -147,9 +147,11 @@ class Plan(Protocol):
 
     Attributes:
         gain: the microseconds that noting them spares, about.
+        steps: the calls that are needed.
     """
 
     gain: float
+    steps: list[Step]
 
     def run(self, values: list[Any], numbers: Sequence[Any]) -> None:
         """Put the results that are wanted in their places among the values."""

@@ -120,9 +120,11 @@ class Trace:
         places = [self._place(x._data) if isinstance(x, Tensor) else (x,) for x in inputs]
         self._made(self._append(operator, places, metadata, None, [Form.of_array(x) for x in arrays]), arrays)
 
-    def function(self, function: Function, source: Array, *made: Any) -> None:
-        """A view, a cast, or a check of an array that was there."""
-        self._made(self._append(function, [self._place(source)], {}, None, [Form.of_array(x) for x in made]), made)
+    def function(self, function: Function, sources: Sequence[Array], *made: Any) -> None:
+        """A view, a cast, a check, or another function of arrays that were there."""
+        self._made(
+            self._append(function, [self._place(x) for x in sources], {}, None, [Form.of_array(x) for x in made]), made
+        )
 
 
 class Program:
