@@ -39,6 +39,15 @@ def compile(
 ) -> Any:
     """Make a function or module faster: its operators are noted while Python runs it, and computed in fused kernels.
 
+    Args:
+        fullgraph: refuse to read elements inside of it, and repeat calls without gradients without running Python.
+        mode: "reduce-overhead" and "max-autotune" repeat calls where that is possible, on a GPU as CUDA graphs.
+        dynamic, options: accepted for PyTorch's signature; `backend` is one kind, but for "eager", which does nothing.
+        disable: return the function or module itself.
+
+    Raises:
+        UnsupportedError: no such mode; when it is called, elements are read with `fullgraph`.
+
     >>> import tritensor as torch
     >>> @torch.compile
     ... def scaled(x):
