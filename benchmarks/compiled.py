@@ -146,7 +146,7 @@ def generate(library: ModuleType) -> Made:
     nn, functional = library.nn, library.nn.functional
     library.manual_seed(0)
 
-    class Layer(nn.Module):  # type: ignore[name-defined,misc]
+    class Layer(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.norm, self.norm2 = nn.LayerNorm(128), nn.LayerNorm(128)

@@ -59,10 +59,18 @@ def described(value: Any) -> Any:
     """What is compared of a value."""
     if isinstance(value, Tensor):
         found = (str(value.dtype), tuple(value.shape), value.requires_grad, np.asarray(value.detach()._to_host()))
-        return (*found, None if value._node is None else type(value.grad_fn).__name__, described(value.grad))
+        return (*found, _node_of(value), described(value.grad))
     if isinstance(value, (tuple, list)):
         return [described(each) for each in value]
     return value if isinstance(value, (int, float, str, complex)) else None
+
+
+def _node_of(value: Tensor) -> str | None:
+    """The name of a tensor's node, or why it has none: its base was changed, which PyTorch forbids."""
+    try:
+        return None if value._node is None else type(value.grad_fn).__name__
+    except RuntimeError as error:
+        return str(error)
 
 
 def differs(one: Any, other: Any) -> bool:
