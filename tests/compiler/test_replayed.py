@@ -323,3 +323,30 @@ def test_graphs_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(captured) == 2, "other memory is another graph"
         with pytest.raises(BoundsError):
             call.compiled(torch.tensor([1, 2, 3, 10]).to("cuda"))
+
+
+def test_changes_of_results_are_part_of_a_program() -> None:
+    weight = draw(4, 4)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        h = F.relu(F.linear(x, weight), inplace=True)
+        g = F.batch_norm(h, torch.zeros(4), torch.ones(4))
+        g += h
+        g.mul_(2)
+        h.sub_(1)
+        return g * h
+
+    call = Counted(function)
+    assert [call(draw(3, 4)) for _ in range(5)] == [1, 1, 0, 0, 0]
+
+
+def test_changes_that_views_see_are_not() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        h = x @ x
+        view = h.view(-1)[2:]
+        h.add_(1)
+        view[0] = 5.0
+        return view * 2 + h.sum()
+
+    call = Counted(function)
+    assert [call(draw(3, 3)) for _ in range(4)] == [1, 1, 1, 1]

@@ -186,12 +186,12 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
     """
     if result._needs and recording.enabled and x._origin is not None and x._origin[3] < 0:
         raise AutogradError(unrecorded_view("is being modified inplace"))
-    before = None
+    before, noted = None, x._data.__class__ is Deferred
     if Sparse.used and result._data.__class__ is Sparse and x._data.__class__ is not Sparse:
         result = result.to_dense()
     if Sparse.used and x._data.__class__ is Sparse:
         x._data = result._data
-    elif Deferred in (x._data.__class__, result._data.__class__) and Deferred.rules.rebind(x, result, replaced):
+    elif Deferred.used and Deferred.rules.rebind(x, result, replaced):
         pass
     elif isinstance(x._data, Lifted) or isinstance(result._data, Lifted):
         before, result = aligned((x._root(), result))  # whose gradients are summed over a batch that they are not of
@@ -202,6 +202,8 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
         copy_into(x._data, result.detach().clone()._data if shared else result._data)
     else:
         copying.copy_into(x._host_array(), result._host_array())
+    if noted:
+        Deferred.rules.entered(x)  # what is computed from it is noted again
     counter = x._counter = x._counter or [0]
     counter[0] += 1
     if recording.enabled and (result._needs or x._needs):

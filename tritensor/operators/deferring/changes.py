@@ -134,7 +134,8 @@ def before_change(x: Tensor, stays: bool = False) -> None:
     region = current.region
     if region is None or (stays and x._data.__class__ is Deferred and x._data.value is None):
         return
-    _not_repeated(region, "memory is changed in place")
+    if not stays:
+        _not_repeated(region, "memory is changed in place")
     region.run()
     if not stays:
         settle(x)
@@ -174,9 +175,11 @@ def rebind(x: Tensor, result: Tensor, replaced: bool) -> bool:
         return True
     region = current.region
     if region is not None:
-        _not_repeated(region, "memory is changed in place")
         region.run()
-    settle(x, result)
+    old = [data.computed() if data.__class__ is Deferred else data for data in (x._data, result._data)]
+    if region is not None and region.trace is not None:
+        region.trace.changed(*old)
+    x._data, result._data = old
     return False
 
 

@@ -24,7 +24,7 @@ class Trace:
         arrays: what the run depends on; each later run passes others of the same forms.
 
     Attributes:
-        values: by place, the arrays that were there, and None for results.
+        values: by place, the arrays that were there, and None for results; viewed: the places that share memory.
         places: of arrays, by id; `kept` are results, whose ids must not be used again.
         problem: why the run cannot be repeated; empty if it can.
     """
@@ -37,12 +37,20 @@ class Trace:
         self.steps: list[Step] = []
         self.numbers: list[Any] = []
         self.problem, self.given = "", len(arrays)
+        self.viewed: set[int] = set()
         for each in arrays:
             self._enter(each)
 
     def stop(self, why: str) -> None:
         """The run cannot be repeated."""
         self.problem = self.problem or f"{why}: {described_line()}"
+
+    def changed(self, array: Array, new: Array) -> None:
+        """An array's memory gets the elements of another: of a result that nothing views, that is the other one."""
+        place = self.places.get(id(array), 0)
+        if place < self.given or self.values[place] is not None or place in self.viewed:
+            self.stop("memory is changed in place")
+        self.places[id(array)] = self._place(new)
 
     def _enter(self, array: Array) -> int:
         place = len(self.values)
@@ -66,6 +74,8 @@ class Trace:
         forms: Sequence[Form],
     ) -> Step:
         step = Step(operator, tuple(inputs), metadata, len(self.values), call, forms)
+        if operator.__class__ is Function and operator.kind == "view":
+            self.viewed |= {*step.inputs, *step.outputs}
         self.values += [None] * len(forms)
         self.steps.append(step)
         return step
