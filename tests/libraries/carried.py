@@ -45,9 +45,9 @@ class Carried:
         module.load_state_dict({**state, **found})
         return module
 
-    def compiled(self, function: Any) -> Any:
+    def compiled(self, function: Any, **options: Any) -> Any:
         """A function or module, compiled here; with PyTorch as it is, whose compiler takes minutes."""
-        return function if self.writes else torch.compile(function)
+        return function if self.writes else torch.compile(function, **options)
 
     def tensor(self, name: str, value: Any) -> Any:
         """A tensor as it was in the run that writes."""

@@ -27,7 +27,7 @@ def spread(model: Any, by: float = 0.05) -> Any:
 
 
 def made(carry: Any, name: str, **more: Any) -> Any:
-    return carry.module("model", spread(timm.create_model(name, pretrained=False, num_classes=5, **more)).eval())
+    return carry.module(name, spread(timm.create_model(name, pretrained=False, num_classes=5, **more)).eval())
 
 
 def family(carry: Any, name: str, size: int, **more: Any) -> None:
@@ -72,6 +72,15 @@ def case_compiled(carry: Any) -> None:
 
 def case_resnet_compiled(carry: Any) -> None:
     compare(carry, carry.compiled(made(carry, "resnet10t")), 32)
+
+
+def case_replayed(carry: Any) -> None:
+    """The third call on runs without Python."""
+    for name in ("resnet10t", "test_vit", "test_efficientnet"):
+        run = carry.compiled(made(carry, name), fullgraph=True)
+        for step in range(4):
+            with torch.no_grad():
+                carry.check(f"{name}.{step}", run(pictures(64, 2) * (step + 1)), rtol=5e-3, atol=1e-2)
 
 
 def case_resnet_trained(carry: Any) -> None:

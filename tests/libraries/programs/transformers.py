@@ -459,3 +459,12 @@ def case_compiled(carry: Any) -> None:
     with torch.no_grad():
         made = carry.compiled(model).generate(ids[:2, :5], max_new_tokens=6, do_sample=False, pad_token_id=0)
     carry.check("generated", made)
+
+
+def case_replayed(carry: Any) -> None:
+    """The third call on runs without Python."""
+    run = carry.compiled(carry.module("model", spread(gpt2()).eval()), fullgraph=True)
+    for step in range(4):
+        with torch.no_grad():
+            found = run(input_ids=(tokens(4) + step) % 16, use_cache=False)
+        carry.check(f"logits.{step}", found.logits, rtol=5e-3, atol=1e-3)
