@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import settings
 from ..autograd.mode import recording
+from ..autograd.precision import casts
 from ..autograd.precision import state as casting
 from ..cuda.devices import device as current_device
 from ..cuda.graphs import CUDAGraph, graph
@@ -58,8 +59,10 @@ class Captured:
 
     def tensors(self) -> list[Tensor]:
         """The tensors as they are now; `facts` and `forms` are right from here on."""
-        if self.version != changes[0] or any(where[name] is not value for where, name, value in self.watched):
+        if self.version != changes[0] or [1 for where, name, value in self.watched if where[name] is not value]:
             self._look()
+        if not self.holders:
+            return []
         found = [where[name] for where, name in self.holders]
         if [x for x in found if not isinstance(x, Tensor)]:
             self._look()
@@ -70,7 +73,7 @@ class Captured:
         return found
 
     def _look(self) -> None:
-        self.watched, self.holders, self.problem = [], [], ""
+        self.watched, self.holders, self.arrays, self.forms, self.problem = [], [], [], (), ""
         self._seen, found = set[int](), list[Any]()
         self._function(self.function, found)
         self.facts, self.version = tuple(found), changes[0]
@@ -213,10 +216,11 @@ class Replays:
             captured = self.captured.tensors()
         except (_Unfit, KeyError, IndexError, ValueError):  # the last ones of what has gone
             return self.noted(args, named)
-        if self.captured.problem or (recording.enabled and any(x._needs for x in (*given, *captured))):
+        own = self.captured
+        if own.problem or (recording.enabled and [1 for x in (*given, *captured) if x._needs]):
             return self.noted(args, named)
-        modes = casting.types, tuple(casting.lower.values()) if casting.types else (), dtypes.get_default_dtype()
-        key = tuple(forms), self.captured.forms, self.captured.facts, modes
+        modes = (casting.types, *casting.lower.values()) if casts.on and casting.types else None
+        key = tuple(forms), own.forms, own.facts, modes
         found = self.programs.get(key)
         if found is None:
             return self._first(key, args, named, given, captured)
@@ -264,7 +268,7 @@ class Replays:
         return expected
 
     def _recompiled(self, key: Key) -> None:
-        names = "arguments", "forms of parameters", "attributes, closures or globals", "autocast or default dtype"
+        names = "arguments", "forms of parameters", "attributes, closures or globals", "autocast"
         nearest = max(self.programs, key=lambda other: sum(map(_same, other, key)))
         new = [name for name, old, own in zip(names, nearest, key) if old != own]
         self.recompilations.append(f"new {' and '.join(new)}")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import recording
-from ...autograd.precision import state
+from ...autograd.precision import casts, state
 from ...memory.array import DeviceArray
 from ...memory.deferred import Form
 from ...runtime.call import Call, Operator
 from ...tensors import Tensor
 from .noting import DRAWN
-from .region import Array, Function, Memory, Number, Step, current, described_line
+from .region import Array, Function, Memory, Number, Step, described_line
 
 
 class Trace:
@@ -147,15 +147,19 @@ class Program:
     def __init__(self, memory: Memory, trace: Trace, wanted: tuple[int, ...]) -> None:
         self.plan, self.wanted, self.numbers = memory.plan(trace.steps, wanted, trace.forms), wanted, trace.numbers
         self.given = trace.given
-        self.values = [None] * trace.given + trace.values[trace.given :]
+        self.values = trace.values[trace.given :]
 
     def run(self, arrays: list[Any]) -> list[Any]:
         """The results' arrays, from arrays of the forms that the trace began with."""
-        values = arrays + self.values[self.given :]
-        before = current.region, state.types, recording.enabled
-        current.region, state.types, recording.enabled = None, frozenset(), False
+        values = arrays + self.values
+        before, casting = (state.types, recording.enabled), casts.on
+        recording.enabled = False
+        if casting:
+            state.types = frozenset()
         try:
             self.plan.run(values, self.numbers)
         finally:
-            current.region, state.types, recording.enabled = before
+            recording.enabled = before[1]
+            if casting:
+                state.types = before[0]
         return [values[place] for place in self.wanted]
