@@ -420,3 +420,37 @@ def test_rows_of_broadcast_values_alone() -> None:
         return ((x + y).softmax(-1) * y).sum(-1)
 
     alike(function, torch.randn(5, 1), torch.randn(7))
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_whole_tensors_are_reduced_by_rows(name: str, dtype: torch.dtype, units: list[list[str]]) -> None:
+    def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return getattr((x - y).square(), name)()
+
+    x, y = torch.randn(8, 50, 60, dtype=dtype), torch.randn(8, 50, 60, dtype=dtype, requires_grad=True)
+    compiled = torch.compile(loss)
+    for _ in range(4):
+        expected = loss(x, y)
+        torch.testing.assert_close(compiled(x, y), expected)
+        (found,), (wanted,) = (torch.autograd.grad(each, y) for each in (compiled(x, y), expected))
+        torch.testing.assert_close(found, wanted)
+    assert len(units[0]) == 2, "a kernel, and the reduction of the rows' results"
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 2.0, 1.0])
+def test_short_powers_are_products(exponent: float, units: list[list[str]]) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return (x + 1) ** exponent * 3
+
+    compiled = torch.compile(function)
+    for x in (
+        torch.randn(7, 5, requires_grad=True),
+        torch.tensor([float("inf"), -0.0, float("nan")], requires_grad=True),
+    ):
+        found, expected = compiled(x), function(x)
+        assert torch.equal(found.nan_to_num(), expected.nan_to_num())
+        (grad,), (wanted,) = (torch.autograd.grad(each.sum(), x) for each in (found, expected))
+        torch.testing.assert_close(grad, wanted, equal_nan=True)
+    assert "pow" not in str(units)
+    assert torch.equal(torch.compile(lambda x: x**2 + 1)(torch.tensor([3, -4])), torch.tensor([10, 17]))

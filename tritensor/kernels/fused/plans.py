@@ -8,6 +8,7 @@ every operand of a group is computed before it, and what is read inside of the g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from math import prod
 from operator import is_
@@ -18,7 +19,7 @@ from ...memory.deferred import Form
 from ...operators.deferring import Function, Number, Step
 from ...runtime.replay import key_of
 from ...tensors import wrap
-from ...types import dtypes
+from ...types import dtypes, layout
 from ..elementwise.family import Elementwise
 from ..reduction.family import Reduction
 from ..rowwise.family import Rowwise
@@ -120,11 +121,12 @@ class Plan:
     def __init__(
         self, steps: list[Step], wanted: tuple[int, ...], leaves: dict[int, Form], apart: bool = False
     ) -> None:
-        self.steps = steps = _needed(steps, wanted)
+        steps = _needed(steps, wanted)
         forms = dict(leaves)
         for step in steps:
             forms |= zip(step.outputs, step.forms, strict=True)
-        self.forms = forms
+        self.steps = steps = steps if apart else _with_sums_of_rows(steps, forms)
+        self.forms, self.places = forms, max(forms, default=-1) + 1
         # what was not noted, and of groups along rows, which need an operand that is whole, those that have none
         alone = {x for x in steps if apart or (x.call is None and getattr(x.operator, "kind", "") not in _NOTED)}
         units = self._grouped(steps, alone)
@@ -189,6 +191,7 @@ class Plan:
 
     def run(self, values: list[Any], numbers: Sequence[Any]) -> None:
         """Put the results that are wanted in their places among the values."""
+        values += [None] * (self.places - len(values))
         if self.code is not None and not watched.computing and self.code(values, numbers):
             return
         self.runs += 1
@@ -231,6 +234,42 @@ def _needed(steps: list[Step], wanted: tuple[int, ...]) -> list[Step]:
             needed.update(x for x in step.inputs if x.__class__ is int)
             kept.append(step)
     return kept[::-1]
+
+
+def _with_sums_of_rows(steps: list[Step], forms: dict[int, Form]) -> list[Step]:
+    """The steps, with two in place of each that reduces all of what a group computes: one along rows, which can be a
+    part of the group, so that the elements are not stored for it, and one of the rows' results."""
+    made = {place for step in steps if step.call is not None and fits(step, forms) for place in step.outputs}
+    found, free = list[Step](), max(forms, default=-1) + 1
+    for step in steps:
+        form = forms[step.inputs[0]] if step.inputs and step.inputs[0].__class__ is int else None
+        if form is None or step.inputs[0] not in made or not _reduces_all(step, form):
+            found.append(step)
+            continue
+        rest = tuple(range(form.ndim - 1))
+        call = copy(step.call)
+        call.metadata = {**call.metadata, "dim": (form.ndim - 1,)}
+        row = Form.of(form.shape[:-1], layout.contiguous_strides(form.shape[:-1]), step.forms[0].dtype, form.device)
+        rows = Step(step.operator, step.inputs, {**step.metadata, "dim": (form.ndim - 1,)}, free, call, [row])
+        last = Step(step.operator, (free,), {**step.metadata, "dim": rest}, step.outputs[0], None, step.forms)
+        rows.line = last.line = step.line
+        forms[free] = row
+        free += 1
+        found += [rows, last] if goes_along(rows, forms) else [step]
+    return found
+
+
+def _reduces_all(step: Step, form: Form) -> bool:
+    """Whether a step is a sum, a mean, or an extreme value of a whole array of two dimensions or more."""
+    if type(step.operator) is not Reduction or step.operator.name not in _OF_PARTS or step.call is None:
+        return False
+    metadata, kind = step.call.metadata, step.forms[0].dtype
+    every = metadata["dim"] == tuple(range(form.ndim)) and not metadata.get("keepdim")
+    return bool(every and form.ndim > 1 and form.size >= _MANY and form.dtype == kind and kind.char in "fd")
+
+
+#: reductions that can be computed from those of rows, and the elements from which this is worth one call more
+_OF_PARTS, _MANY = frozenset(("sum", "mean", "amax", "amin")), 1 << 14
 
 
 def _is_alias(step: Step, forms: dict[int, Any]) -> bool:

@@ -19,7 +19,7 @@ from ...runtime.replay import Replay
 from ...tensors import Tensor
 from ...types import devices, dtypes, layout
 from ..float8 import FLOAT8
-from ..operator import Operator
+from ..operator import Operator, registry
 from .region import MOST_STEPS, Known, Number, Region, Step, current
 
 ndarray = np.ndarray
@@ -32,6 +32,8 @@ UNNOTED = frozenset(each.numpy for each in FLOAT8)
 
 def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
     """An operator's results on tensors of which at least one is deferred: noted, or computed where that cannot be."""
+    if operator.name == "pow" and _is_short_power(inputs):
+        return _as_product(operator, inputs)
     region = current.region
     noted = operator.deferrable and (operator.repeatable is True or getattr(operator, "draws", False))
     if region is None or open_levels.stack or not noted:
@@ -59,6 +61,24 @@ def apply(operator: Operator, inputs: tuple[Any, ...], metadata: dict[str, Any])
         replay = known.replay
         operator.record(outputs, inputs + replay.missing, replay.tape(metadata), replay.alike)
     return outputs if len(outputs) > 1 else outputs[0]
+
+
+def _is_short_power(inputs: tuple[Any, ...]) -> bool:
+    """Whether a power is a product: a power of any other number takes 10 times as long in a kernel."""
+    x, y = inputs if len(inputs) == 2 else (None, None)
+    return isinstance(x, Tensor) and x.is_floating_point() and y.__class__ in (int, float) and y in (1, 2)
+
+
+def _as_product(operator: Operator, inputs: tuple[Any, ...]) -> Any:
+    x, y = inputs
+    before, recording.enabled = recording.enabled, False
+    try:
+        found = apply(registry["mul"], (x, x if y == 2 else 1), {})
+    finally:
+        recording.enabled = before
+    if recording.enabled and x._needs:
+        operator.record((found,), inputs, {}, True)
+    return found
 
 
 Described = tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any], list[Any], list[Any]]
@@ -141,6 +161,8 @@ def repeated(operator: Operator, x: Tensor, y: Tensor | float = _MISSING) -> tup
     if y is _MISSING:
         key: tuple[Any, ...] = (operator, first)
     elif _is_number(y):
+        if operator.name == "pow" and y in (1, 2):
+            return None  # it is a product
         key = (operator, first, y.__class__)
     elif isinstance(y, int):
         return None
