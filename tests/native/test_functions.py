@@ -21,13 +21,13 @@ from tritensor.drivers.native import functions, objects
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 NUMPY = {"float": np.float32, "double": np.float64, "i32": np.int32, "i64": np.int64}
-# with and without an instruction that multiplies and adds, and vectors of 512 and of 256 bits
-TARGETS = ["host", "no-fma"]
+# with and without instructions that multiply and add, and that multiply by powers of 2; vectors of 512 and of 256 bits
+TARGETS = ["host", "avx2", "no-fma"]
 
 
 class Code:
-    def __init__(self, fma: bool) -> None:
-        self.fma = fma
+    def __init__(self, fma: bool, scales: bool = False) -> None:
+        self.fma, self.scales = fma, scales
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
 
@@ -41,8 +41,8 @@ class Code:
 
 @cache
 def compiled(name: str, kinds: tuple[str, ...], lanes: int = 16, target: str = "host") -> Callable[..., np.ndarray]:
-    _, fma, _ = objects.machine(target)
-    code, wide, operands = Code(fma), (lambda kind: f"<{lanes} x {kind}>" if lanes else kind), []
+    _, fma, bits = objects.machine(target)
+    code, wide, operands = Code(fma, bits > 256), (lambda kind: f"<{lanes} x {kind}>" if lanes else kind), []
     for n, kind in enumerate(kinds):
         at = code.op(f"getelementptr {kind}, ptr %x{n}, i64 %i")
         operands.append(code.op(f"load {wide(kind)}, ptr {at}, align 4"))

@@ -13,11 +13,12 @@ class Code:
 
     Attributes:
         fma: the target multiplies and adds in one instruction.
+        scales: it multiplies by a power of 2 in one instruction, as processors with AVX-512 do.
         block: the label of the block that is written, for phis.
     """
 
-    def __init__(self, fma: bool = True) -> None:
-        self.fma = fma
+    def __init__(self, fma: bool = True, scales: bool = False) -> None:
+        self.fma, self.scales = fma, scales
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.block = "entry"

@@ -39,8 +39,8 @@ _INF, _LN2, _PI = math.inf, math.log(2), math.pi
 class _Body:
     """The function that is being written: its lines, and the declarations that they need."""
 
-    def __init__(self, lanes: int, fma: bool) -> None:
-        self.lanes, self.fma = lanes, fma
+    def __init__(self, lanes: int, fma: bool, scales: bool) -> None:
+        self.lanes, self.fma, self.scales = lanes, fma, scales
         self.lines: list[str] = []
         self.needs: dict[str, str] = {}
 
@@ -81,9 +81,10 @@ class Number:
 
     def call(self, name: str, *others: Any, result: str = "", more: str = "") -> Any:
         """LLVM's intrinsic of that name; `more` are operands without lanes."""
-        lanes, kinds = f"v{self.body.lanes}" if self.body.lanes else "", [result, self.kind] if result else [self.kind]
+        lanes, values = f"v{self.body.lanes}" if self.body.lanes else "", [self, *map(self.like, others)]
+        kinds = [*dict.fromkeys([result or self.kind, *[value.kind for value in values]])]
         suffix = "".join(f".{lanes}f{_FLOATS[kind][0]}" if kind in _FLOATS else f".{lanes}{kind}" for kind in kinds)
-        operands = ", ".join(f"{self.type} {value.name}" for value in [self, *map(self.like, others)])
+        operands = ", ".join(f"{value.type} {value.name}" for value in values)
         return self.body.emit(kinds[0], f"call {self.body.type(kinds[0])} @llvm.{name}{suffix}({operands}{more})")
 
     def cast(self, word: str, kind: str) -> Any:
@@ -112,17 +113,21 @@ class Number:
     def clip(x: Number, limit: Number | float) -> Any:
         return where(x < -limit, -limit, where(x > limit, limit, x))
 
-    def exponent(x: Number, base: float = math.e, rest: Number | None = None) -> tuple[Any, Any, Any]:
-        """n, an integer whose low bits are n, and p between -0.3 and 0.42: base**(x + rest) is 2**n (1 + p)."""
+    def exponent(x: Number, base: float = math.e, rest: Number | None = None, scales: bool = False) -> tuple[Any, ...]:
+        """n, an integer whose low bits are n (with `scales`, n itself), and r: base**(x + rest) is 2**n base**r."""
         unit, magic = _LN2 / math.log(base), 1.5 * 2.0**x.mantissa
         high = round(unit * 2**15) / 2**15  # so few bits that n * high is exact
-        turned = x.mad(1 / unit, magic)
-        n = turned - magic
+        turned = (x * (1 / unit)).call("roundeven") if scales else x.mad(1 / unit, magic)
+        n, bits = (turned, turned.cast("fptosi", "i32")) if scales else (turned - magic, turned.bits())
         r = n.mad(-high, x)
-        r = r if unit == high else n.mad(high - unit, r) if rest is None else r + n.mad(high - unit, rest)
-        r = r * math.log(base)
-        series = _fit(lambda r: (np.expm1(r) - r) / r**2, 4 if x.size == 32 else 8, -0.35, 0.35)
-        return n, turned.bits(), (r * r).mad(r.poly(series), r)
+        return n, bits, r if unit == high else n.mad(high - unit, r) if rest is None else r + n.mad(high - unit, rest)
+
+    def growth(r: Number, base: float = math.e, less: int = 1) -> Any:
+        """base**r - less, of which the power is between 0.7 and 1.42."""
+        s, series = r * math.log(base), _fit(lambda r: (np.expm1(r) - r) / r**2, 4 if r.size == 32 else 8, -0.35, 0.35)
+        p = (s * s).mad(s.poly(series), s)
+        terms = [term * math.log(base) ** n for n, term in enumerate([1, 1, *series])]
+        return p if less else r.poly(terms) if r.body.fma else 1 + p
 
     def scale(bits: Number) -> Any:
         """2**n for an integer whose low bits are n."""
@@ -131,9 +136,9 @@ class Number:
 
     def power(x: Number, less: int = 0) -> Any:
         """e**x - less, where that is moderate: in float64 up to e**200."""
-        _, bits, p = (x.clip(200.0) if x.size == 64 else x).exponent()
+        _, bits, r = (x.clip(200.0) if x.size == 64 else x).exponent()
         scale = bits.scale()
-        return scale.mad(p, scale - less if less else scale)
+        return scale.mad(r.growth(), scale - less if less else scale)
 
     def log(x: Number) -> Any:
         """A float64 is not subnormal."""
@@ -159,10 +164,14 @@ class Number:
     # Formulas of float32 in float32.
     def exp(x: Number, base: float = math.e) -> Any:
         unit = _LN2 / math.log(base)
-        n, bits, p = where(x < -151 * unit, -151 * unit, x).exponent(base)
+        near = where(x < -151 * unit, -151 * unit, x)
+        if x.body.scales:  # to subnormal numbers and infinity as well; of NaN, n is any integer
+            _, n, r = where(near > 129 * unit, 129 * unit, near).exponent(base, scales=True)
+            return r.growth(base, 0).call("ldexp", n.body.emit("i32", f"freeze {n.type} {n.name}"))
+        n, bits, r = near.exponent(base)
         small = n < -125  # the result may be subnormal: it is computed 2**64 times as large
-        bits = (1 + p).bits() + (bits << 23) + where(small, bits.like(64 << 23), 0)
-        return where(x < 128 * unit, bits.number() * where(small, p.like(2.0**-64), 1), x + _INF)
+        bits = r.growth(base, 0).bits() + (bits << 23) + where(small, bits.like(64 << 23), 0)
+        return where(x < 128 * unit, bits.number() * where(small, n.like(2.0**-64), 1), x + _INF)
 
     def tanh(x: Number) -> Any:
         a = abs(x).clip(10)
@@ -192,8 +201,8 @@ class Number:
             return (1 + float(np.float32(slope)) * a) * scaled(a) - 0.75
 
         w = t.poly(_fit(part, 9, -1, 7.7 / 12.7))
-        n, bits, p = (-square).exponent(rest=-a.mad(a, -square))
-        v = p.mad(w + 0.75, w)
+        n, bits, r = (-square).exponent(rest=-a.mad(a, -square))
+        v = (p := r.growth()).mad(w + 0.75, w)
         top = v + 0.75
         q = top * inverse
         left = (-q).mad(by, top) + (-q).mad(a.mad(slope, 1 - by), v - (top - 0.75))
@@ -284,6 +293,10 @@ class Number:
         rest = where(b.equals(_INF) & (a < _INF), a, where(rest < 0, rest + b, rest))
         return _unless((a > b * 2.0**28) & (a < _INF), rest.sign(x), "fmod", x, y)
 
+    def fma(x: Number, y: Number, z: Number) -> Any:
+        exact = x.body.fma or x.size == 64
+        return x.call("fma", y, z) if exact else (x.double() * y.double() + z.double()).cast("fptrunc", "float")
+
     def hypot(*values) -> Any:
         root = functools.reduce(lambda total, x: x.mad(x, total), values[1:], values[0] * values[0]).sqrt()
         return functools.reduce(lambda found, x: where(abs(x).equals(_INF), _INF, found), values, root)
@@ -346,7 +359,7 @@ def _unless(far: Number, found: Number, name: str, *values: Number) -> Any:
     if body.lanes:
         some = body.emit("i1", f"call i1 @llvm.vector.reduce.or.v{body.lanes}i1({far.type} {far.name})").name
     body.lines += [f"br i1 {some}, label %far, label %near", "far:"]
-    body.needs |= _function(name, "double", len(values), body.lanes, body.fma)[2]
+    body.needs |= _function(name, "double", len(values), body.lanes, body.fma, body.scales)[2]
     passed = ", ".join(f"{x.type} {x.name}" for x in [x.double() for x in values])
     slow = body.emit("double", f"call {body.type('double')} @native.{name}.double.{body.lanes}({passed})")
     slow = where(far, slow.cast("fptrunc", found.kind), found)
@@ -355,20 +368,11 @@ def _unless(far: Number, found: Number, name: str, *values: Number) -> Any:
 
 
 # without an instruction, float32 is rounded twice, first to float64: about one result in 1e9 is another
-_SAME: dict[str, Any] = {
-    **{name: _intrinsic(name) for name in ("floor", "ceil", "trunc", "round", "sqrt", "copysign", "umin", "umax")}
-}
+_SAME: dict[str, Any] = {name: _intrinsic(name) for name in ("floor", "ceil", "trunc", "round", "sqrt", "copysign")}
 _SAME |= {"abs": lambda x: abs(x) if x.floats else x.call("abs", more=", i1 false"), "min": _intrinsic("smin")}
 _SAME |= {"max": _intrinsic("smax"), "fmin": _intrinsic("minimumnum"), "fmax": _intrinsic("maximumnum")}
 _SAME |= {"rint": _intrinsic("roundeven"), "brev": _intrinsic("bitreverse"), "add": operator.add, "sub": operator.sub}
-_SAME |= {"mul": operator.mul, "div": operator.truediv, "fdivide": operator.truediv}
-_SAME |= {
-    "fma": lambda x, y, z: (
-        x.call("fma", y, z)
-        if x.body.fma or x.size == 64
-        else (x.double() * y.double() + z.double()).cast("fptrunc", "float")
-    )
-}
+_SAME |= {"mul": operator.mul, "div": operator.truediv, "fdivide": operator.truediv, "fma": Number.fma}
 _SAME |= {"rcp": lambda x: 1 / x, "rsqrt": lambda x: 1 / x.sqrt(), "fdim": lambda x, y: where(x <= y, 0, x - y)}
 _SAME |= {"saturate": lambda x: x.call("maxnum", 0).call("minnum", 1), "isnan": lambda x: (x.equals(x) ^ True).flag()}
 _SAME |= {"isinf": lambda x: abs(x).equals(_INF).flag(), "finite": lambda x: (abs(x) < _INF).flag()}
@@ -377,27 +381,24 @@ _SAME |= {"llrint": lambda x: x.call("roundeven").call("fptosi.sat", result="i64
 _SAME |= {"llround": lambda x: x.call("round").call("fptosi.sat", result="i64")}
 _SAME |= {"popc": lambda x: x.call("ctpop").low(), "clz": lambda x: x.call("ctlz", more=", i1 false").low()}
 _SAME |= {"ffs": lambda x: where(x.equals(0), 0, x.call("cttz", more=", i1 false") + 1).low()}
-_SAME |= {"mul24": lambda x, y: ((x << 8) >> 8) * ((y << 8) >> 8)}
+_SAME |= {"mul24": lambda x, y: ((x << 8) >> 8) * ((y << 8) >> 8), "umax": _intrinsic("umax")}
 _SAME |= {"umul24": lambda x, y: (x & 0xFFFFFF) * (y & 0xFFFFFF)}
 _SAME |= {"mulhi": lambda x, y: (x.twice("sext") * y.twice("sext")).shifted(x.size).cast("trunc", x.kind)}
 _SAME |= {"umulhi": lambda x, y: (x.twice("zext") * y.twice("zext")).shifted(x.size).cast("trunc", x.kind)}
 _SAME |= {"byte_perm": Number.byte_perm, "sad": lambda x, y, z: x.call("smax", y) - x.call("smin", y) + z}
-_SAME |= {"usad": lambda x, y, z: x.call("umax", y) - x.call("umin", y) + z}
+_SAME |= {"usad": lambda x, y, z: x.call("umax", y) - x.call("umin", y) + z, "umin": _intrinsic("umin")}
 _SINGLE: dict[str, Any] = {"log": Number.log, "exp": Number.exp, "exp2": lambda x: x.exp(2)}
 _SINGLE |= {"exp10": lambda x: x.exp(10), "tanh": Number.tanh, "erf": Number.erf, "erfc": Number.erfc}
 _SINGLE |= {"nextafter": functools.partial(_libm, "nextafterf"), "sin": lambda x: x.sine("sin", 0)}
 _SINGLE |= {"cos": lambda x: x.sine("cos", 1)}  # below: with what is lost of x in 1 + x
 _SINGLE |= {"log1p": lambda x: ((y := x + 1).log() + where((z := (x - (y - 1)) / y).equals(z), z, 0)).sign(x)}
-_WIDE: dict[str, Any] = {
-    "tan": lambda x: _unless(abs(x) > 1e5, (q := x.quadrant())[1].wave(q[0]) / q[1].wave(q[0] + 1), "tan", x)
-}
+_WIDE: dict[str, Any] = {"sinh": lambda x: ((e := abs(x).power(1)) + e / (e + 1)).sign(x) * 0.5}
+_WIDE |= {"tan": lambda x: _unless(abs(x) > 1e5, (q := x.quadrant())[1].wave(q[0]) / q[1].wave(q[0] + 1), "tan", x)}
 _WIDE |= {"lgamma": Number.lgamma, "fmod": Number.fmod, "pow": Number.pow, "atan2": Number.atan2, "erfcx": Number.erfcx}
 _WIDE |= {"expm1": lambda x: x.power(1).sign(x), "cosh": lambda x: ((e := abs(x).power()) + 1 / e) * 0.5}
-_WIDE |= {"sinh": lambda x: ((e := abs(x).power(1)) + e / (e + 1)).sign(x) * 0.5}
 _WIDE |= {"log2": lambda x: x.log() * (1 / _LN2), "log10": lambda x: x.log() * (1 / math.log(10))}
-_WIDE |= {"powi": lambda x, n: x.pow(n.double())}
 _WIDE |= {"atan": lambda x: x.atan2(x.like(1)), "asin": lambda x: x.atan2(((1 - x) * (1 + x)).sqrt())}
-_WIDE |= {"acos": lambda x: ((1 - x) * (1 + x)).sqrt().atan2(x)}
+_WIDE |= {"acos": lambda x: ((1 - x) * (1 + x)).sqrt().atan2(x), "powi": lambda x, n: x.pow(n.double())}
 _WIDE |= {"normcdf": lambda x: (x * -math.sqrt(0.5)).wide_erfc() * 0.5, "hypot": Number.hypot}
 _WIDE |= {"rhypot": lambda *values: 1 / Number.hypot(*values), "cyl_bessel_i0": lambda x: x.bessel(0)}
 _WIDE |= {"cyl_bessel_i1": lambda x: x.bessel(1), "ldexp": lambda x, n: x * n.clip(400).cast("sext", "i64").scale()}
@@ -435,7 +436,7 @@ def _formula(name: str, element: str) -> tuple[Any, bool] | None:
 
 
 @functools.cache
-def _function(name: str, element: str, count: int, lanes: int, fma: bool) -> Any:
+def _function(name: str, element: str, count: int, lanes: int, fma: bool, scales: bool) -> Any:
     """The types of a function's operands and of its result, and its definition with what that needs; or None."""
     kinds = [element] * count
     if re.match("ldexp|scalbn|powi", name):
@@ -444,18 +445,17 @@ def _function(name: str, element: str, count: int, lanes: int, fma: bool) -> Any
         kinds[1] = element = "float" if name[-1] == "f" else "double"
     if (formula := _formula(name, element)) is None:
         return None
-    rule, wide = formula
-    return tuple(kinds), *_defined(f"native.{name}.{element}.{lanes}", rule, tuple(kinds), lanes, fma, wide)
+    (rule, wide), body = formula, _Body(lanes, fma, scales)
+    return tuple(kinds), *_defined(f"native.{name}.{element}.{lanes}", rule, tuple(kinds), body, wide)
 
 
 def _defined(
-    symbol: str, rule: Callable[..., Number], kinds: tuple[str, ...], lanes: int, fma: bool, wide: bool
+    symbol: str, rule: Callable[..., Number], kinds: tuple[str, ...], body: _Body, wide: bool
 ) -> tuple[str, dict[str, str]]:
     """The type of a formula's result, and its definition as a function with what that needs.
 
     `wide`: the formula takes float64 for float32, and its result is rounded.
     """
-    body = _Body(lanes, fma)
     values = [Number(body, kind, f"%a{n}") for n, kind in enumerate(kinds)]
     result = rule(*[value.double() if wide and value.kind == "float" else value for value in values])
     result = result.cast("fptrunc", "float") if wide and "float" in kinds and result.kind == "double" else result
@@ -466,15 +466,15 @@ def _defined(
     return result.kind, body.needs
 
 
-_formulas: dict[tuple[str, int, bool], tuple[str, dict[str, str]]] = {}
+_formulas: dict[tuple[str, int, bool, bool], tuple[str, dict[str, str]]] = {}
 
 
 def apply(code: Code, name: str, rule: Callable[..., Number], kind: str, *operands: str, lanes: int) -> str:
     """The result of a formula of ours for operands of an LLVM type; `name` is the formula's alone."""
-    key = name, lanes, code.fma
+    key = name, lanes, code.fma, code.scales
     kinds = (kind,) * len(operands)
     if key not in _formulas:
-        _formulas[key] = _defined(f"native.{name}.{lanes}", rule, kinds, lanes, code.fma, False)
+        _formulas[key] = _defined(f"native.{name}.{lanes}", rule, kinds, _Body(*key[1:]), False)
     return _called(code, operands, kinds, *_formulas[key], lanes)
 
 
@@ -494,7 +494,7 @@ def call(code: Code, name: str, operands: list[str], element: str, lanes: int) -
     `name` is libdevice's without `__nv_`, or an operation of the math dialect; `element` the LLVM type of the first
     operand's lanes, of which there are 0 for scalars.
     """
-    if (found := _function(name, element, len(operands), lanes, code.fma)) is None:
+    if (found := _function(name, element, len(operands), lanes, code.fma, code.scales)) is None:
         return None
     kinds, result, needs = found
     return _called(code, tuple(operands), kinds, result, needs, lanes), result

@@ -27,7 +27,7 @@ class Nests(Evaluation):
 
     def __init__(self, function: Operation, fma: bool, apart: bool, bits: int) -> None:
         super().__init__(function, fma, apart)
-        self.bits = bits
+        self.bits, self.code.scales = bits, bits > 256
         self.loads: list[Operation] = []  # of tensors, that stand before the current operation
         self.group: list[Operation] = []
         # of the values that the loop around carries on: where they are wanted, and what is there now
