@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,19 @@ def table_kernel(out_ptr, table_ptr, far, BLOCK: tl.constexpr):
     tl.store(out_ptr + row * BLOCK + i, tl.load(source + i + far))
 
 
+@kernel
+def products_kernel(out_ptr, x_ptr, y_ptr, z_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x, y, z = tl.load(x_ptr + i), tl.load(y_ptr + i), tl.load(z_ptr + i)
+    twice = (x + 0.5) * y
+    tl.store(out_ptr + i, x * x - 1.0)
+    tl.store(out_ptr + BLOCK + i, 0.75 - y * y)
+    tl.store(out_ptr + 2 * BLOCK + i, 1.25 + y * x)
+    tl.store(out_ptr + 3 * BLOCK + i, twice - 2.0)
+    tl.store(out_ptr + 4 * BLOCK + i, twice)
+    tl.store(out_ptr + 5 * BLOCK + i, (x + 0.25) * y - (x + 0.25) * z)
+
+
 def run(what: Kernel, grid: tuple[int, ...], arguments: tuple, reaches: Any = None, **constants: Any) -> None:
     values = tuple(getattr(value, "_data", value) for value in arguments)
     launch(what, grid, values, constants, devices.cuda(0), name=what.family, reaches=reaches)
@@ -130,6 +144,27 @@ def test_arrays_that_overlap_have_code_of_their_own(simulation, tmp_path) -> Non
     assert x.tolist() == out.tolist() and len(files(tmp_path)) == before + 1
     add(y, y, y)
     assert y.tolist() == [2.0] * 1000 and len(files(tmp_path)) == before + 1
+
+
+@pytest.mark.parametrize("target", ["", "no-fma"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_constants_and_products_of_their_own_are_rounded_once(apart, target: str, dtype: type) -> None:
+    """Where the processor can. What is needed elsewhere, and the sums of two products, are rounded twice."""
+    x, y = np.random.default_rng(0).uniform(0.5, 1.5, (2, 64)).astype(dtype)
+    with cuda.simulate(engine="native"), settings.native_target(target):
+        out = torch.zeros(6, 64, dtype=getattr(torch, np.dtype(dtype).name), device="cuda")
+        run(products_kernel, (1,), (out, *(torch.tensor(each, device="cuda") for each in (x, y, y))), BLOCK=64)
+        assert made()[-1].refusal == ""
+        found = out.cpu().numpy()
+    of = np.vectorize(lambda sign, x, y, z: float(sign * Fraction(float(x)) * Fraction(float(y)) + Fraction(z)))
+    once = [of(1, x, x, -1.0), of(-1, y, y, 0.75), of(1, x, y, 1.25)]
+    twice = [x * x - dtype(1), dtype(0.75) - y * y, dtype(1.25) + y * x]
+    assert all((exact.astype(dtype) != rounded).any() for exact, rounded in zip(once, twice, strict=True))
+    product = (x + dtype(0.5)) * y
+    from tritensor.drivers.native import objects  # which needs llvmlite
+
+    wanted = [*(once if objects.machine(target)[1] else twice), product - dtype(2), product, np.zeros(64)]
+    np.testing.assert_array_equal(found, np.array(wanted, dtype))
 
 
 def test_numbers_of_every_kind(simulation) -> None:

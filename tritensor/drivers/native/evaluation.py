@@ -6,7 +6,7 @@ from .access import Access, Index
 from .elements import bits_of, constant, elementwise, register, zero
 from .facts import Sink
 from .parse import Block, Operation, Unknown, Value
-from .values import Lanes
+from .values import Lanes, vector
 
 __all__ = ["DIVISIONS", "Evaluation"]
 
@@ -50,12 +50,38 @@ class Evaluation(Access):
         if method is not None:
             found: Lanes = method(operation, value, index)
             return found
+        if (term := self._term(operation, index)) is not None:
+            return term
         values = [self.evaluate(each, index) for each in operation.operands]
         if self.divisions is not None and operation.name in DIVISIONS and values[0].stride == 1:
             if self.uniform(operation.operands[1]) is not None:
                 self.divisions.append((operation, index))
                 return Lanes("0", int(operation.name == "arith.remsi"))
         return self._computed(operation, values)
+
+    def _term(self, operation: Operation, index: Index) -> Lanes | None:
+        """A constant and a product that nothing else needs, rounded once: a step of a polynomial, as on a GPU.
+
+        A layer norm with gelu takes 0.87 of the time so. Sums of two products keep their roundings: equal ones cancel.
+        """
+        code, minus = self.code, operation.name == "arith.subf"
+        if not code.fma or not (minus or operation.name == "arith.addf"):
+            return None
+        for product, other in (operation.operands, operation.operands[::-1]):
+            owner, constant, kind = product.owner, self.uniform(other), register(product.element)
+            if constant is None or constant[0][0] == "%" or isinstance(owner, Block) or owner.name != "arith.mulf":
+                continue
+            if len(product.users) == 1 and product not in self.buffers and product.element in ("f32", "f64"):
+                values = [self.evaluate(each, index) for each in owner.operands]
+                lanes = self.lanes if any(value.stride != 0 for value in values) else 0
+                x, y = (self.full(value, kind) if lanes else value.base for value in values)
+                z = code.splat(constant[0], kind, lanes)
+                if minus and product is operation.operands[0]:
+                    z = code.op(f"fneg {vector(kind, lanes)} {z}")
+                elif minus:
+                    x = code.op(f"fneg {vector(kind, lanes)} {x}")
+                return Lanes(code.multiply_add(kind, x, y, z, lanes), None if lanes else 0)
+        return None
 
     def _at_tt_make_range(self, operation: Operation, value: Value, index: Index) -> Lanes:
         return self.plus(self.cast(index[0], "i64", "i32"), Lanes(str(operation.integer("start"))), "i32")
