@@ -6,7 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tritensor as torch
+from tritensor import cuda, settings
+from tritensor.drivers import selection
 from tritensor.host.copying import from_float32, to_float32
+
+from ..needs import HAS_TRITON
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 COPIES = 2  # of the 65,536 values: more than the number of elements from which the fast conversions are used
@@ -85,3 +90,15 @@ def test_few_elements_and_other_dtypes(half) -> None:
     assert to_float32(np.zeros((3, 0), half)).shape == (3, 0)
     assert to_float32(np.arange(3)).tolist() == [0, 1, 2]
     np.testing.assert_array_equal(from_float32(np.arange(1 << 14) / 3, half), (np.arange(1 << 14) / 3).astype(half))
+
+
+@pytest.mark.skipif(not HAS_TRITON or bool(selection.lacks_native()), reason="native code needs Triton and llvmlite")
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize("target", ["", "avx2"])
+def test_native_code_gives_the_same_bits(half, target) -> None:
+    values = edges()
+    with cuda.simulate(engine="native"), settings.native_target(target):
+        found = torch.tensor(values, device="cuda").to(getattr(torch, half.name)).view(torch.int16).cpu().numpy()
+    nan = np.isnan(values)
+    np.testing.assert_array_equal(np.isnan(found.view(half)), nan)
+    np.testing.assert_array_equal(found[~nan], values.astype(half).view(np.int16)[~nan])
