@@ -255,3 +255,18 @@ def test_running_sums_and_products_on_a_device(name):
     with torch.cuda.simulate():
         _check_series(name, (20_000,), 0, "cuda", 5e-8)
         _check_series(name, (2000, 3), 0, "cuda", 5e-8)
+
+
+@needs_triton
+@pytest.mark.parametrize(("kind", "limit"), [(torch.float16, 0.63), (torch.bfloat16, 0.52)])
+def test_tanh_of_every_half_on_a_device(kind, limit):
+    """Half a unit in the last place is the rounding's."""
+    x = torch.arange(-(1 << 15), 1 << 15).to(torch.int16).view(kind)
+    with torch.cuda.simulate():
+        found = x.cuda().tanh().cpu().double().numpy()
+        assert torch.equal((-x).cuda().tanh().cpu().double().nan_to_num(), -torch.tensor(found).nan_to_num())
+    exact = np.tanh(x.double().numpy())
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(exact))
+    places = np.maximum(np.frexp(exact)[1] - 1, np.frexp(torch.finfo(kind).tiny)[1] - 1)
+    units = np.abs(found - exact) / (torch.finfo(kind).eps * 2.0**places)
+    assert np.nanmax(units) < limit
