@@ -102,3 +102,31 @@ def test_native_code_gives_the_same_bits(half, target) -> None:
     nan = np.isnan(values)
     np.testing.assert_array_equal(np.isnan(found.view(half)), nan)
     np.testing.assert_array_equal(found[~nan], values.astype(half).view(np.int16)[~nan])
+
+
+@pytest.mark.skipif(not HAS_TRITON or bool(selection.lacks_native()), reason="native code needs Triton and llvmlite")
+@pytest.mark.parametrize("target", ["", "avx2"])
+def test_native_arithmetic_of_bfloat16_is_rounded_to_the_same_bits(target) -> None:
+    """Of all numbers, NaNs of all bits among them, with some and with others."""
+    half = HALVES[1]
+    x = np.tile(np.arange(1 << 16, dtype=np.uint16), 8).view(half)
+    y = np.repeat(np.uint16([0x3F81, 0x7FFF, 0xFFFF, 0x7F81, 0xFF80, 0x8001, 0x0080, 0xC2F7]), 1 << 16).view(half)
+    wide = x.astype(np.float32), y.astype(np.float32)
+    with cuda.simulate(engine="native"), settings.native_target(target):
+        given = [torch.from_numpy(each.view(np.int16)).cuda().view(torch.bfloat16) for each in (x, y)]
+        for name in ("add", "subtract", "multiply", "divide"):
+            found = getattr(torch, name)(*given).view(torch.int16).cpu().numpy()
+            exact = getattr(np, name)(*wide)
+            np.testing.assert_array_equal(np.isnan(found.view(half)), np.isnan(exact))
+            there = ~np.isnan(exact)
+            np.testing.assert_array_equal(found[there], exact.astype(half).view(np.int16)[there])
+
+
+@pytest.mark.skipif(not HAS_TRITON or bool(selection.lacks_native()), reason="native code needs Triton and llvmlite")
+def test_native_sums_of_float32_that_are_nan_stay_so() -> None:
+    """With bits that the rounding to bfloat16 would carry beyond the exponent."""
+    x = np.uint32([0x7FFFFFFF, 0xFFFFFFFF, 0x7FBFFFFF, 0x3F800000] * 4).view(np.float32)
+    added = torch.compile(lambda x: (x + x).to(torch.bfloat16))
+    with cuda.simulate(engine="native"):
+        found = [added(torch.tensor(x, device="cuda")).float().cpu().tolist() for _ in range(2)]
+    np.testing.assert_array_equal(found, [[np.nan, np.nan, np.nan, 2.0] * 4] * 2)

@@ -15,7 +15,7 @@ from typing import Any
 from . import functions
 from .emit import Code, short, vector
 from .functions import Number, apply, where
-from .parse import Operation, Unknown, number
+from .parse import Block, Operation, Unknown, Value, number
 
 __all__ = ["bits_of", "constant", "elementwise", "from_memory", "is_elementwise", "literal", "memory", "register"]
 __all__ += ["rounded", "to_memory", "zero"]
@@ -92,8 +92,13 @@ def _round_float8(element: str, x: Number) -> Number:
 
 def _round_bfloat16(x: Number) -> Number:
     """Adds 0x7FFF and the last bit that stays. AVX-512 has what is subtracted for it in one instruction."""
+    return where(x.equals(x), _near_bfloat16(x), math.nan)
+
+
+def _near_bfloat16(x: Number) -> Number:
     bits = x.bits()
-    return where(x.equals(x), ((bits - (((bits.shifted(16) ^ -1) & 1) | -32768)) & -65536).number(), math.nan)
+    found: Number = ((bits - (((bits.shifted(16) ^ -1) & 1) | -32768)) & -65536).number()
+    return found
 
 
 _FROM: dict[str, Any] = {each: partial(_of_float8, each) for each in _SMALL}
@@ -122,8 +127,10 @@ def to_memory(code: Code, element: str, value: str, lanes: int) -> str:
     return _convert(_TO, "to", code, element, value, register(element), lanes)
 
 
-def rounded(code: Code, element: str, value: str, lanes: int) -> str:
-    """A float32 value rounded to the nearest one that `element` can hold."""
+def rounded(code: Code, element: str, value: str, lanes: int, tame: bool = False) -> str:
+    """A float32 value rounded to the nearest one that `element` can hold; `tame`: it can hold the bits of NaNs."""
+    if tame and element == "bf16":
+        return apply(code, "near.bf16", _near_bfloat16, "float", value, lanes=lanes)
     return _convert(_ROUND, "round", code, element, value, "float", lanes)
 
 
@@ -161,7 +168,7 @@ def elementwise(code: Code, operation: Operation, values: list[str], lanes: int)
     if name in _INTEGER:
         return code.op(f"{_INTEGER[name]} {type} {x}, {values[1]}")
     if name in _FLOATING:
-        return rounded(code, element, code.op(f"{_FLOATING[name]} {type} {x}, {values[1]}"), lanes)
+        return rounded(code, element, code.op(f"{_FLOATING[name]} {type} {x}, {values[1]}"), lanes, tame=True)
     if name in _EXTREMES:
         return code.intrinsic(_EXTREMES[name], kind, *values, lanes=lanes)
     if name in ("cmpi", "cmpf"):
@@ -238,7 +245,17 @@ def _float_cast(code: Code, operation: Operation, source: str, element: str, x: 
     elif before != after:
         verb = "fpext" if after == "double" else "fptrunc"
         x = code.op(f"{verb} {vector(before, lanes)} {x} to {vector(after, lanes)}")
-    return x if source == element else rounded(code, element, x, lanes)
+    return x if source == element else rounded(code, element, x, lanes, _is_tame(operation.operands[0]))
+
+
+def _is_tame(value: Value) -> bool:
+    """Arithmetic of bfloat16 numbers and constants: NaNs, which are quiet then, have no bits beside theirs."""
+    owner = value.owner
+    if isinstance(owner, Block) or owner.name[6:] not in _FLOATING or value.element != "f32":
+        return False
+    makers = [each.owner for each in owner.operands if isinstance(each.owner, Operation)]
+    held = [each.operands[0].element if each.name == "arith.extf" else each.name for each in makers]
+    return len(held) == 2 and {*held} <= {"bf16", "arith.constant"}
 
 
 def _to_odd(x: Number) -> Number:
