@@ -131,13 +131,15 @@ def enlarged(sample: Sample, elements: int, rng: np.random.Generator) -> Iterato
     A dimension is known by its size. Wherever that occurs, the array gets more slices along it, drawn from its own, so
     that inputs still fit together and indices still lie within. Where a size occurs by chance, a call may be refused.
     Sizes that would make results larger by a power are left alone: those that occur twice in an array, or in a tensor
-    and in the coordinates that select of it; or the images and the channels of a convolution.
+    and in the coordinates that select of it; or the images and the channels of a convolution; or channels and the
+    neighbours that are summed for each.
     """
     arrays = [value for value in sample.inputs if isinstance(value, np.ndarray)]
     largest = max(arrays, key=lambda array: array.size)
     for size in dict.fromkeys(largest.shape):
         squared = "dims" in sample.metadata and size in sample.inputs[1].shape
         convolved = {"stride", "groups"} <= sample.metadata.keys()
+        squared |= {"size"} == sample.metadata.keys() and size == largest.shape[1:2][0]
         squared |= convolved and size == len(sample.inputs[0]) and size in sample.inputs[1].shape
         if size < 2 or not largest.size or squared or any(array.shape.count(size) > 1 for array in arrays):
             continue
