@@ -454,3 +454,27 @@ def test_short_powers_are_products(exponent: float, units: list[list[str]]) -> N
         torch.testing.assert_close(grad, wanted, equal_nan=True)
     assert "pow" not in str(units)
     assert torch.equal(torch.compile(lambda x: x**2 + 1)(torch.tensor([3, -4])), torch.tensor([10, 17]))
+
+
+@needs_triton
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_activations_are_part_of_products_on_devices(dtype: torch.dtype, units: list[list[str]]) -> None:
+    def function(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        kept = F.linear(x, w, b)
+        return (
+            F.gelu(F.linear(x, w)),
+            F.linear(x, w, b).relu() * 2,
+            kept.tanh(),
+            kept,
+            F.conv2d(x[None, None], w[None, None]).relu(),
+        )
+
+    with torch.cuda.simulate(devices=1):
+        given = [torch.randn(*shape, device="cuda").to(dtype) for shape in ((5, 6), (4, 6), (4,))]
+        given[1] = given[1][:, :6]
+        compiled = torch.compile(function)
+        for _ in range(3):
+            for found, expected in zip(compiled(*given), function(*given), strict=True):
+                torch.testing.assert_close(found.cpu(), expected.cpu(), rtol=2e-3, atol=2e-3)
+        assert ("gelu" in units[0]) == (dtype is torch.float16)
+        assert "tanh" in units[0], "what is kept before it"

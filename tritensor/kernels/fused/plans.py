@@ -7,6 +7,7 @@ every operand of a group is computed before it, and what is read inside of the g
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
@@ -16,10 +17,11 @@ from typing import Any
 
 from ...autograd import watched
 from ...memory.deferred import Form
+from ...operators import registry
 from ...operators.deferring import Function, Number, Step
 from ...runtime.replay import key_of
 from ...tensors import wrap
-from ...types import dtypes, layout
+from ...types import devices, dtypes, layout
 from ..elementwise.family import Elementwise
 from ..reduction.family import Reduction
 from ..rowwise.family import Rowwise
@@ -125,7 +127,8 @@ class Plan:
         forms = dict(leaves)
         for step in steps:
             forms |= zip(step.outputs, step.forms, strict=True)
-        self.steps = steps = steps if apart else _with_sums_of_rows(steps, forms)
+        steps = steps if apart else _with_sums_of_rows(_with_epilogues(steps, wanted), forms)
+        self.steps = steps
         self.forms, self.places = forms, max(forms, default=-1) + 1
         # what was not noted, and of groups along rows, which need an operand that is whole, those that have none
         alone = {x for x in steps if apart or (x.call is None and getattr(x.operator, "kind", "") not in _NOTED)}
@@ -234,6 +237,35 @@ def _needed(steps: list[Step], wanted: tuple[int, ...]) -> list[Step]:
             needed.update(x for x in step.inputs if x.__class__ is int)
             kept.append(step)
     return kept[::-1]
+
+
+def _with_epilogues(steps: list[Step], wanted: tuple[int, ...]) -> list[Step]:
+    """The steps, with an activation behind a product or a convolution as a part of its kernel, on a device.
+
+    In half precision it is not, as the product is rounded before it; on the CPU native code of a group is quicker.
+    """
+    uses = Counter([*wanted, *[x for step in steps for x in step.inputs if x.__class__ is int]])
+    made = {x.outputs[0]: x for x in steps if x.call is not None and "activation" in x.operator.metadata}
+    found = list[Step]()
+    for step in steps:
+        operator, product = step.operator, made.get(step.inputs[0]) if step.inputs else None
+        if (
+            product is not None
+            and uses[step.inputs[0]] == 1
+            and operator.__class__ is Elementwise
+            and not step.metadata
+        ):
+            form, before = step.forms[0], product.forms[0]
+            alone = len(operator.inputs) == 1 and not operator.metadata and registry.get(operator.name) is operator
+            kept = form.dtype == before.dtype and form.dtype.char in "fd" and form.strides == before.strides
+            if alone and kept and form.device is not devices.cpu and product.metadata.get("activation") is None:
+                found.remove(product)
+                metadata = {**product.metadata, "activation": operator.name}
+                both = Step(product.operator, product.inputs, metadata, step.outputs[0], None, step.forms)
+                both.line = step.line
+                step = both
+        found.append(step)
+    return found
 
 
 def _with_sums_of_rows(steps: list[Step], forms: dict[int, Form]) -> list[Step]:
