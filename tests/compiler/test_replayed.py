@@ -176,6 +176,12 @@ def test_closures_and_globals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "SCALE", 5.0)
     assert call(draw(4)) == 1
 
+    several = [draw(4)]
+    call = Counted(lambda x: sum(several, x))
+    assert [call(draw(4)) for _ in range(3)] == [1, 1, 0]
+    several.append(draw(4))
+    assert [call(draw(4)) for _ in range(3)] == [1, 1, 0]
+
 
 def test_modes() -> None:
     call = Counted(lambda x, w: F.linear(x, w).relu() + torch.zeros(3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -109,6 +109,8 @@ class Captured:
             if isinstance(value, Module):
                 self._module(value, found)
             elif isinstance(value, (tuple, list, dict)):
+                if watched and not isinstance(value, tuple):
+                    self.watched.append((_Size(value), 0, len(value)))
                 for key, each in value.items() if isinstance(value, dict) else enumerate(value):
                     self._value(value, key, each, found, kind is not tuple)
             elif where is None:  # what a method is bound to
@@ -154,6 +156,16 @@ class _Cell:
 
     def __getitem__(self, name: object) -> Any:
         return self.cell.cell_contents
+
+
+class _Size:
+    """The length of a list or dict, as a dict; no other than small numbers are the same object each time."""
+
+    def __init__(self, values: Sized) -> None:
+        self.values = values
+
+    def __getitem__(self, name: object) -> int:
+        return len(self.values)
 
 
 def _form(array: object) -> Any:
