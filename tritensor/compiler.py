@@ -16,6 +16,7 @@ from .ground.arguments import wrong_type
 from .kernels.fused.explained import Explanation, explanation
 from .kernels.fused.plans import Plan
 from .memory.array import DeviceArray
+from .memory.deferred import Deferred
 from .memory.lifted import open_levels
 from .operators import deferring
 from .tensors import Tensor
@@ -130,15 +131,29 @@ def compiled(
             memory.gains[key] = region.gain
         return found
 
-    called: Callable[[tuple[Any, ...], dict[str, Any]], T] = noted
+    replays: Callable[[tuple[Any, ...], dict[str, Any]], T] | None = None
     if replayed:
         from .nn.replayed import Replays
 
-        called = Replays(function, memory, noted, graphs)
+        replays = Replays(function, memory, noted, graphs)
 
     @functools.wraps(function)
     def run(*args: Any, **named: Any) -> T:
-        return called(args, named)
+        if replays is not None:
+            return replays(args, named)
+        if not Deferred.used and not open_levels.stack:  # what calls that spare too little take: 0.8 us
+            forms: list[Any] = [recording.enabled]
+            for value in args:
+                data = value._data if value.__class__ is Tensor else None
+                if data.__class__ is ndarray:
+                    forms += data.dtype, data.shape
+                else:
+                    _forms((value,), [], forms)
+            if named:
+                _forms(named.items(), [], forms)
+            if memory.gains.get(tuple(forms), deferring.LEAST) < deferring.LEAST:
+                return function(*args, **named)
+        return noted(args, named)
 
     run._torchdynamo_orig_callable = function  # type: ignore[attr-defined]
     return run
