@@ -82,7 +82,7 @@ def test_cpu(operator: Operator, dtype: dtypes.dtype) -> None:
     check(operator, dtype)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(12)
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_device(operator: Operator, dtype: dtypes.dtype) -> None:
@@ -96,7 +96,7 @@ def test_replayed(operator: Operator, dtype: dtypes.dtype) -> None:
     check_replayed(operator, dtype)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_replayed_on_device(operator: Operator, dtype: dtypes.dtype) -> None:
