@@ -123,9 +123,9 @@ class Captured:
             if key in _TABLES:
                 for name, each in value.items():
                     self._value(value, name, each, found, False)
-            elif key.endswith("_hooks") and value:
+            elif key in _HOOKS and value:
                 self.problem = f"{type(module).__name__} has hooks"
-            elif not key.startswith("_"):
+            else:
                 self._value(own, key, value, found, False)
         found.append((id(module), type(module)))
         if not _is_ours(type(module).__module__):
@@ -133,6 +133,7 @@ class Captured:
 
 
 _TABLES = ("_parameters", "_buffers", "_modules")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 @functools.cache

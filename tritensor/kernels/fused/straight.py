@@ -84,7 +84,8 @@ class _Text:
                 while root in self.views:
                     root = self.views[root].inputs[0]
                 x, base = self.values[place], self.values[root]
-                if x.__class__ is np.ndarray and base.flags.c_contiguous and x.size and base.dtype == x.dtype:
+                known = x.__class__ is np.ndarray and base.flags.c_contiguous and base.dtype == x.dtype
+                if known and np.may_share_memory(x, base):  # "view" copies what it must
                     facts = x.shape, x.dtype, self._variable(root), x.ctypes.data - base.ctypes.data, x.strides
                     text = f"strided({facts[0]}, {self._constant(x.dtype)}, {', '.join(map(str, facts[2:]))})"
                 else:
