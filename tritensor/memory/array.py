@@ -98,10 +98,12 @@ class DeviceArray:
         return layout.is_contiguous(self.form.shape, self.form.strides)
 
     def transpose(self, axes: tuple[int, ...]) -> DeviceArray:
-        """The dimensions in another order."""
+        """The dimensions in another order; ValueError, as of NumPy's arrays, where they are not all of them."""
         form = self.form
         found = form.views.get(("transpose", axes))
         if found is None:
+            if len(axes) != len(form.shape):
+                raise ValueError("axes don't match array")
             found = form.view(("transpose", axes), *layout.permute(form.shape, form.strides, axes))
         return DeviceArray(self.buffer, found, self.offset)
 
