@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...autograd.gradients import called
+from ...autograd.mode import recording
 from ...autograd.precision import casts
 from ...errors import ArgumentError, ShapeError, explain, require, warn
 from ...ground.arguments import check_tensor, check_tensors, wrong_type
 from ...ground.public import public
 from ...kernels.window.resampling_maps import Map, rule
+from ...memory.deferred import Deferred
 from ...operators import registry
 from ...operators.autocasting import cast
 from ...operators.outputs import COMPUTED, takes_out
 from ...tensors import Tensor
 from ...types import layout
-from ...types.formats import suggested
+from ...types.formats import contiguous_format, suggested
 from ...types.size import Size
 from ..creation.creation import empty
 from ..creation.likeness import lifted_as
@@ -79,11 +83,22 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if max(pad, default=0) <= 0:  # nothing is added, and PyTorch does not look at the value
         return called("ConstantPadNdBackward0", input[tuple(cropped)].clone())
     format = suggested(tuple(input.shape), input.stride())
+    noted = Deferred.used and input._data.__class__ is Deferred and not (input._needs and recording.enabled)
+    if noted and not value and format is contiguous_format:
+        found = Deferred.rules.through("pad", _framed, (input,), tuple(shape), tuple(inner), tuple(cropped))
+        if found is not None:
+            return found
     framed = lifted_as(input, empty(shape, dtype=input.dtype, device=input.device, memory_format=format))
     framed.fill_(0 if value is None else float(value))
     framed[tuple(inner)] = input[tuple(cropped)]
     if framed._node is not None:  # the node of the copy, which is this tensor's alone
         framed._node.backward.name = "ConstantPadNdBackward0"
+    return framed
+
+
+def _framed(x: np.ndarray, shape: tuple[int, ...], inner: tuple[slice, ...], cropped: tuple[slice, ...]) -> np.ndarray:
+    framed = np.zeros(shape, x.dtype)
+    framed[inner] = x[cropped]
     return framed
 
 
