@@ -246,6 +246,9 @@ def _matmul(x, y):
 
 def _linear(input, weight, bias=None, *, activation: str | None = None):
     """input @ weight.T + bias, and an activation (the name of an operator) of that."""
+    found = _quick(input, weight.T, bias) if activation is None else None
+    if found is not None:
+        return found
     return multiply(input, weight.T, bias, None if activation is None else registry[activation].reference)
 
 
