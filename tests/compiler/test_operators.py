@@ -91,12 +91,14 @@ def test_device(operator: Operator, dtype: dtypes.dtype) -> None:
 
 
 @pytest.mark.sampled(20)
+@pytest.mark.filterwarnings("ignore:compile")  # what draws random numbers
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_replayed(operator: Operator, dtype: dtypes.dtype) -> None:
     check_replayed(operator, dtype)
 
 
 @pytest.mark.sampled(4)
+@pytest.mark.filterwarnings("ignore:compile")
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_replayed_on_device(operator: Operator, dtype: dtypes.dtype) -> None:

@@ -215,6 +215,7 @@ class Replays:
         #: by what a run depends on: its program and the form of its results, or why there is none
         self.programs: dict[Any, Any] = table()
         self.recompilations: list[str] = []
+        self.said = False
 
     def __call__(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call the function."""
@@ -227,20 +228,31 @@ class Replays:
             if named:
                 _described(named.items(), given, forms)
             captured = self.captured.tensors()
-        except (_Unfit, KeyError, IndexError, ValueError):  # the last ones of what has gone
+        except _Unfit as error:
+            return self._by_python(str(error), args, named)
+        except (KeyError, IndexError, ValueError):  # of what has gone
             return self.noted(args, named)
         own = self.captured
-        if own.problem or (recording.enabled and [1 for x in (*given, *captured) if x._needs]):
+        if recording.enabled and [1 for x in (*given, *captured) if x._needs]:
             return self.noted(args, named)
+        if own.problem:
+            return self._by_python(own.problem, args, named)
         modes = (casting.types, *casting.lower.values()) if casts.on and casting.types else None
         key = tuple(forms), own.forms, own.facts, modes
         found = self.programs.get(key)
         if found is None:
             return self._first(key, args, named, given, captured)
         if found.__class__ is str:
-            return self.noted(args, named)
+            return self._by_python(found, args, named)
         result = found(given, captured)
         return result if found.checked else self._second(key, result, args, named)
+
+    def _by_python(self, why: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run with Python, and say once why."""
+        if not self.said:
+            self.said = True
+            warn(f"compile: {_title(self.function)} runs with Python at each call: {why}")
+        return self.noted(args, named)
 
     def _first(
         self, key: Key, args: tuple[Any, ...], named: dict[str, Any], given: list[Tensor], captured: list[Tensor]
@@ -256,8 +268,6 @@ class Replays:
         if states() != drawn:
             trace.stop("random numbers are drawn")
         self.programs[key] = trace.problem or self._program(trace, result, given)
-        if settings.debug.value and trace.problem:
-            warn(f"compile: {_title(self.function)} runs with Python: {trace.problem}")
         return result
 
     def _program(self, trace: Trace, result: object, given: list[Tensor]) -> _Replay | str:
@@ -275,7 +285,6 @@ class Replays:
         problem = next(filter(None, [_difference(x, y) for x, y in pairs]), None)
         if problem:
             self.programs[key] = f"its results depend on more than its arguments: {problem}"
-            warn(f"compile: {_title(self.function)} runs with Python: {self.programs[key]}")
         else:
             self.programs[key].checked = True
         return expected
@@ -294,7 +303,9 @@ def _same(x: object, y: object) -> bool:
 
 
 def _title(function: object) -> str:
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    owner = getattr(function, "__self__", None)
+    function = type(owner).forward if isinstance(owner, Module) else getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
     name = getattr(function, "__qualname__", type(function).__name__)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
