@@ -305,7 +305,10 @@ def test_a_number_counts_as_a_tensor_of_no_dimensions(operator: Elementwise) -> 
                 call(*((x, number) if place else (number, x))),
                 call(*((y, other) if place else (other, y))),
             )
-            assert made.dtype is expected.dtype and made.tolist() == expected.tolist()
+            assert made.dtype is expected.dtype
+            # one of them may be computed by native code, where that is forced
+            arrays = [np.asarray(each.detach()) for each in (made, expected)]
+            assert mismatch(*arrays, *tolerance(operator, made.dtype)) is None
             assert made.requires_grad == expected.requires_grad
             if made.requires_grad and (name, place) != ("zeta", 1):  # of which PyTorch has no gradient either
                 made.sum().backward()
