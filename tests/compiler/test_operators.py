@@ -76,13 +76,13 @@ def check_replayed(operator: Operator, dtype: dtypes.dtype, placed: Any = lambda
                     compare(operator, given, again(*given), expected)
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_cpu(operator: Operator, dtype: dtypes.dtype) -> None:
     check(operator, dtype)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_device(operator: Operator, dtype: dtypes.dtype) -> None:
@@ -90,14 +90,14 @@ def test_device(operator: Operator, dtype: dtypes.dtype) -> None:
         check(operator, dtype, on_device)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(8)
 @pytest.mark.filterwarnings("ignore:compile")  # what draws random numbers
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_replayed(operator: Operator, dtype: dtypes.dtype) -> None:
     check_replayed(operator, dtype)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore:compile")
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)

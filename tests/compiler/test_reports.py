@@ -71,6 +71,7 @@ def short(x: torch.Tensor) -> torch.Tensor:
     return x * 2 * x
 
 
+@pytest.mark.sampled(2)
 @needs_triton
 @pytest.mark.parametrize(
     ("engine", "function"), [("interpreter", chain), ("interpreter", rows), ("native", rows), ("compiled", short)]
