@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from operator import is_
-from types import CellType, CodeType, FunctionType, MethodType
+from operator import eq, is_
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,11 @@ class Captured:
 
     def tensors(self) -> list[Tensor]:
         """The tensors as they are now; `facts` and `forms` are right from here on."""
-        if self.version != changes[0] or [1 for where, name, value in self.watched if where[name] is not value]:
+        if (
+            self.version != changes[0]
+            or self.problem
+            or [1 for where, name, value in self.watched if where[name] is not value]
+        ):
             self._look()
         if not self.holders:
             return []
@@ -80,20 +84,28 @@ class Captured:
 
     def _function(self, function: Callable[..., Any], found: list[Any]) -> None:
         if isinstance(function, MethodType):
-            self._value(None, None, function.__self__, found)
+            self._value(None, None, function.__self__, found, follow=True)
             function = function.__func__
         function = getattr(function, "__wrapped__", function)
         if not isinstance(function, FunctionType) or id(function) in self._seen or _is_ours(function.__module__):
             return
         self._seen.add(id(function))
         for cell in function.__closure__ or ():
-            self._value(_Cell(cell), 0, cell.cell_contents, found)
+            self._value(_Cell(cell), 0, cell.cell_contents, found, follow=True)
         for name in _names(function.__code__):
             if name in function.__globals__:
-                self._value(function.__globals__, name, function.__globals__[name], found)
+                self._value(function.__globals__, name, function.__globals__[name], found, follow=True)
 
-    def _value(self, where: Where | None, name: object, value: object, found: list[Any], watched: bool = True) -> None:
-        """Look at a value, which is `where[name]`."""
+    def _value(
+        self,
+        where: Where | None,
+        name: object,
+        value: object,
+        found: list[Any],
+        watched: bool = True,
+        follow: bool = False,
+    ) -> None:
+        """Look at a value, which is `where[name]`; with `follow` at the attributes of any object."""
         kind = value.__class__
         if watched and where is not None and not isinstance(value, Tensor):
             self.watched.append((where, name, value))
@@ -113,7 +125,7 @@ class Captured:
                     self.watched.append((_Size(value), 0, len(value)))
                 for key, each in value.items() if isinstance(value, dict) else enumerate(value):
                     self._value(value, key, each, found, kind is not tuple)
-            elif where is None:  # what a method is bound to
+            elif follow and not isinstance(value, (type, ModuleType)) and not _is_ours(kind.__module__):
                 for key, each in getattr(value, "__dict__", {}).items():
                     self._value(value.__dict__, key, each, found)
 
@@ -259,7 +271,7 @@ class Replays:
     ) -> Any:
         """Run with Python, and write down what is computed."""
         if len(self.programs) >= _MOST:
-            return self.noted(args, named)
+            return self._by_python(f"it has {_MOST} programs, the last for {self.recompilations[-1]}", args, named)
         if self.programs:
             self._recompiled(key)
         trace = Trace([x._data for x in (*given, *captured)])
@@ -291,15 +303,11 @@ class Replays:
 
     def _recompiled(self, key: Key) -> None:
         names = "arguments", "forms of parameters", "attributes, closures or globals", "autocast"
-        nearest = max(self.programs, key=lambda other: sum(map(_same, other, key)))
+        nearest = max(self.programs, key=lambda other: sum(map(eq, other, key)))
         new = [name for name, old, own in zip(names, nearest, key) if old != own]
         self.recompilations.append(f"new {' and '.join(new)}")
         if settings.debug.value:
             warn(f"compile: {_title(self.function)} is compiled again: {self.recompilations[-1]}")
-
-
-def _same(x: object, y: object) -> bool:
-    return x == y
 
 
 def _title(function: object) -> str:

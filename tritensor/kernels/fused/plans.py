@@ -261,13 +261,9 @@ def _with_epilogues(steps: list[Step], wanted: tuple[int, ...]) -> list[Step]:
     made = {x.outputs[0]: x for x in steps if x.call is not None and "activation" in x.operator.metadata}
     found = list[Step]()
     for step in steps:
-        operator, product = step.operator, made.get(step.inputs[0]) if step.inputs else None
-        if (
-            product is not None
-            and uses[step.inputs[0]] == 1
-            and operator.__class__ is Elementwise
-            and not step.metadata
-        ):
+        operator, first = step.operator, step.inputs[0] if step.inputs else None
+        product = made.get(first) if isinstance(first, int) and uses[first] == 1 else None
+        if product is not None and operator.__class__ is Elementwise and not step.metadata:
             form, before = step.forms[0], product.forms[0]
             alone = len(operator.inputs) == 1 and not operator.metadata and registry.get(operator.name) is operator
             kept = form.dtype == before.dtype and form.dtype.char in "fd" and form.strides == before.strides

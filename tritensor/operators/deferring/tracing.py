@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import recording
-from ...autograd.precision import casts, state
+from ...autograd.precision import without_casts
 from ...memory.array import DeviceArray
 from ...memory.deferred import Form
 from ...runtime.call import Call, Operator
@@ -152,14 +152,9 @@ class Program:
     def run(self, arrays: list[Any]) -> list[Any]:
         """The results' arrays, from arrays of the forms that the trace began with."""
         values = arrays + self.values
-        before, casting = (state.types, recording.enabled), casts.on
-        recording.enabled = False
-        if casting:
-            state.types = frozenset()
+        before, recording.enabled = recording.enabled, False
         try:
-            self.plan.run(values, self.numbers)
+            without_casts(self.plan.run, values, self.numbers)
         finally:
-            recording.enabled = before[1]
-            if casting:
-                state.types = before[0]
+            recording.enabled = before
         return [values[place] for place in self.wanted]
