@@ -380,3 +380,14 @@ def test_changes_that_views_see_are_not() -> None:
     call = Counted(function)
     with pytest.warns(UserWarning, match="memory is changed in place"):
         assert [call(draw(3, 3)) for _ in range(4)] == [1, 1, 1, 1]
+
+
+def test_without_arguments() -> None:
+    def function() -> torch.Tensor:
+        made = torch.zeros(3)
+        made.add_(1)
+        return made * 2
+
+    call = Counted(function)
+    with pytest.warns(UserWarning, match="memory is changed in place"):
+        assert [call() for _ in range(3)] == [1, 1, 1]

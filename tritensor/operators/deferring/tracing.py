@@ -47,7 +47,7 @@ class Trace:
 
     def changed(self, array: Array, new: Array) -> None:
         """An array's memory gets the elements of another: of a result that nothing views, that is the other one."""
-        place = self.places.get(id(array), 0)
+        place = self.places.get(id(array), -1)
         if place < self.given or self.values[place] is not None or place in self.viewed:
             self.stop("memory is changed in place")
         self.places[id(array)] = self._place(new)
@@ -146,7 +146,6 @@ class Program:
 
     def __init__(self, memory: Memory, trace: Trace, wanted: tuple[int, ...]) -> None:
         self.plan, self.wanted, self.numbers = memory.plan(trace.steps, wanted, trace.forms), wanted, trace.numbers
-        self.given = trace.given
         self.values = trace.values[trace.given :]
 
     def run(self, arrays: list[Any]) -> list[Any]:
