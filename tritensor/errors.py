@@ -103,6 +103,18 @@ class DistError(TritensorError, RuntimeError):
     """Cooperating processes disagree, one of them is gone, or the transport between them is missing."""
 
 
+class DistBackendError(DistError):
+    """A transport between processes that failed."""
+
+
+class DistNetworkError(DistError):
+    """An address at which no process answers, or that is taken."""
+
+
+class DistStoreError(DistError):
+    """A key that no process has set in a store in time."""
+
+
 class DivisionError(TritensorError, RuntimeError, ZeroDivisionError):
     """An integer divided by zero. PyTorch raises a RuntimeError whose message is ZeroDivisionError."""
 

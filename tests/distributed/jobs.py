@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -46,3 +47,10 @@ def launch(ranks: int, program: Path | str, *arguments: str, folder: Path | None
     )
     done.seconds = time.monotonic() - start
     return done
+
+
+def free_port() -> tuple[str]:
+    """A port that is free now, as an argument."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return (str(found.getsockname()[1]),)

@@ -18,15 +18,15 @@ import pytest
 import tritensor as torch
 import tritensor.distributed as dist
 from tritensor import cuda
-from tritensor.distributed import checks, failure
-from tritensor.distributed.backends import mpi, nccl
+from tritensor.distributed import backends, checks, failure
+from tritensor.distributed.backends import nccl
 from tritensor.errors import DistError, TritensorError
 from tritensor.nn.parallel.reducer import split
 from tritensor.utils.data import DistributedSampler
 
 from ..devices import libcuda_stub
 from ..needs import needs_triton
-from .jobs import MPIEXEC, PROGRAMS, environment, launch, needs_mpi
+from .jobs import MPIEXEC, PROGRAMS, environment, free_port, launch, needs_mpi
 
 # ---- collectives --------------------------------------------------------------------------------------------------
 
@@ -61,10 +61,12 @@ def test_collectives_without_mpiexec():
 
 @pytest.mark.thorough
 @needs_mpi
-def test_collectives_by_nccl(tmp_path):
+@pytest.mark.parametrize("arguments", [pytest.param(tuple, id="met by MPI"), pytest.param(free_port, id="in a store")])
+def test_collectives_by_nccl(tmp_path, arguments):
     """nccl's half of the backend, on a stub of libcuda and a binding that reduces by MPI."""
     path = libcuda_stub.environment(tmp_path)["LD_LIBRARY_PATH"]
-    done = launch(2, "nccl_binding.py", LD_LIBRARY_PATH=path, STUB_DEVICES="2", CUDA_VISIBLE_DEVICES="0,1")
+    settings = {"LD_LIBRARY_PATH": path, "STUB_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "0,1"}
+    done = launch(2, "nccl_binding.py", *arguments(), **settings)
     assert (done.returncode, done.stdout) == (0, "nccl on 2 ranks\n"), done.stderr
 
 
@@ -194,8 +196,8 @@ def test_a_mismatch_raises_on_all_ranks_with_both_call_sites(tmp_path):
 
 
 def test_many_ranks_are_summed_up():
-    found = [("all_reduce #3", "", "a.py:1")] + [("barrier #3", "", "a.py:2")] * 20
-    assert checks._grouped(found) == [
+    found = [("all_reduce #3", "a.py:1")] + [("barrier #3", "a.py:2")] * 20
+    assert checks._grouped(found, range(21)) == [
         "rank 0: all_reduce #3 at a.py:1",
         "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 12 more: barrier #3 at a.py:2",
     ]
@@ -283,10 +285,18 @@ def test_there_is_no_group_before_there_is_one():
 
 
 def test_starting_with_nonsense():
-    with pytest.raises(ValueError, match="Invalid backend: 'gloo'; the backends are 'mpi' and 'nccl'"):
-        dist.init_process_group("gloo")
-    with pytest.raises(ValueError, match="cannot start by 'tcp://localhost'; start with mpiexec"):
-        dist.init_process_group(init_method="tcp://localhost")
+    with pytest.raises(ValueError, match=r"Unknown backend type glue\n  Fix: use one of gloo, mpi, nccl"):
+        dist.init_process_group("glue")
+    with pytest.raises(ValueError, match="using tcp:// rendezvous: port number missing"):
+        dist.init_process_group(init_method="tcp://localhost", rank=0, world_size=1)
+    with pytest.raises(ValueError, match="using tcp:// rendezvous: rank parameter missing"):
+        dist.init_process_group(init_method="tcp://localhost:1")
+    with pytest.raises(RuntimeError, match="No rendezvous handler for pigeon://"):
+        dist.init_process_group(init_method="pigeon://home")
+    with pytest.raises(AssertionError, match="Cannot specify both init_method and store"):
+        dist.init_process_group(init_method="env://", store=dist.Store())
+    with pytest.raises(AssertionError, match="rank and world_size must be given"):
+        dist.init_process_group(store=dist.Store())
     with pytest.raises(TypeError, match="Expected timeout argument to be of type"):
         dist.init_process_group(timeout=30)
 
@@ -302,25 +312,20 @@ def test_what_is_missing_is_said(monkeypatch):
     assert issubclass(DistError, RuntimeError)
 
 
-def test_nccl_wants_gpus(monkeypatch):
-    monkeypatch.setattr(nccl, "active", lambda: None)
-    with pytest.raises(RuntimeError, match=r"ProcessGroupNCCL is only supported with GPUs, no GPUs found!\n  Fix: "):
-        dist.init_process_group("nccl")
+def test_names_of_backends_are_wishes(monkeypatch):
+    assert backends.parsed(None) == {"cpu": "undefined", "cuda": "undefined"}
+    assert backends.parsed("cuda:nccl,cpu:gloo") == {"cuda": "nccl", "cpu": "gloo"}
+    assert not backends.uses_nccl({"cuda": "nccl"})
+    real = types.SimpleNamespace(lacks_nccl="")
+    monkeypatch.setattr(backends, "active", lambda: real)
+    assert backends.uses_nccl({"cuda": "nccl"})
+    assert not backends.uses_nccl({"cuda": "gloo"})
     monkeypatch.undo()
-    with cuda.simulate(), pytest.raises(DistError, match=r"the devices are simulated(.|\n)*\"mpi\""):
-        dist.init_process_group("nccl")
     with cuda.simulate():
-        assert not dist.is_nccl_available()
+        assert dist.is_nccl_available() is dist.is_mpi_available()
     assert dist.is_available() is dist.is_mpi_available() is (importlib.util.find_spec("mpi4py") is not None)
-
-
-def test_another_launcher_is_pointed_out(monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    with pytest.raises(DistError, match=r"WORLD_SIZE is 4(.|\n)*mpiexec -n 4 python"):
-        mpi._check_launch(1)
-    mpi._check_launch(4)
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    mpi._check_launch(1)
+    assert dist.is_backend_available("gloo") is dist.is_available()
+    assert not dist.is_backend_available("ucc")
 
 
 def test_the_local_rank_before_there_is_a_group(monkeypatch):
@@ -333,17 +338,12 @@ def test_the_local_rank_before_there_is_a_group(monkeypatch):
     assert dist.get_node_local_rank() == 2
 
 
-def test_what_the_launcher_says(monkeypatch):
-    for pair in failure._PLACES:
-        for name in pair:
-            monkeypatch.delenv(name, raising=False)
-    assert failure.launched() == (0, 1)
+def test_an_error_before_joining(monkeypatch):
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     failure.arm()
     assert sys.excepthook is not failure._end_the_job
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "2")
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "5")
-    assert failure.launched() == (2, 5)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     failure.arm()
     assert sys.excepthook is failure._end_the_job
     failure.unwatch()

@@ -1,50 +1,48 @@
 """Several processes that work together, with PyTorch's names.
 
+    python -m tritensor launch -n 4 train.py
     mpiexec -n 4 python train.py
 
 Each process runs the same program; `init_process_group` joins them, and collectives let them exchange tensors.
-`tritensor.nn.parallel.DistributedDataParallel` trains one model in all of them. The `mpi` backend (pip install
-"tritensor[mpi]") works on any machine; `nccl` is for real GPUs.
+`tritensor.nn.parallel.DistributedDataParallel` trains one model in all of them. Tensors of any device go by MPI (pip
+install "tritensor[mpi]"), those of real GPUs by NCCL.
 """
 
 from __future__ import annotations
 
-from ..errors import DistError
+from ..errors import DistBackendError, DistError, DistNetworkError, DistStoreError
+from . import collectives, device_mesh, groups, meeting, objects, points
 from . import failure as _failure
-from .backends import is_mpi_available, is_nccl_available
-from .collectives import (
-    all_gather,
-    all_gather_into_tensor,
-    all_reduce,
-    barrier,
-    broadcast,
-    reduce,
-    reduce_scatter,
-    reduce_scatter_tensor,
-)
-from .process_group import (
-    ProcessGroup,
-    Work,
-    destroy_process_group,
-    get_backend,
-    get_node_local_rank,
-    get_rank,
-    get_world_size,
-    group,
-    init_process_group,
-    is_initialized,
-)
-from .reduce_op import ReduceOp
+from .backends import is_gloo_available, is_mpi_available, is_nccl_available, is_ucc_available, is_xccl_available
+from .collectives import *
+from .device_mesh import *
+from .groups import *
+from .meeting import *
+from .objects import *
+from .points import *
+from .process_group import ProcessGroup, Work
+from .reduction import ReduceOp
+from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 
-__all__ = ["DistError", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce"]
-__all__ += ["barrier", "broadcast", "destroy_process_group", "get_backend", "get_node_local_rank", "get_rank"]
-__all__ += ["get_world_size", "group", "init_process_group", "is_available", "is_initialized", "is_mpi_available"]
-__all__ += ["is_nccl_available", "reduce", "reduce_scatter", "reduce_scatter_tensor"]
+__all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "HashStore"]
+__all__ += ["PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "is_available"]
+__all__ += ["is_backend_available", "is_gloo_available", "is_mpi_available", "is_nccl_available", "is_ucc_available"]
+__all__ += ["is_xccl_available", "reduce_op"]
+__all__ += collectives.__all__ + device_mesh.__all__ + groups.__all__ + objects.__all__ + points.__all__
+__all__ += meeting.__all__
+
+reduce_op = ReduceOp  # the older name
 
 
 def is_available() -> bool:
     """True if processes can be joined: whether mpi4py is installed."""
     return is_mpi_available()
+
+
+def is_backend_available(backend: str) -> bool:
+    """True if a backend can be used, by its name."""
+    checks = {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}
+    return backend.lower() in checks and checks[backend.lower()]()
 
 
 _failure.arm()

@@ -13,43 +13,35 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
+import multiprocessing.util
 import sys
 import time
 import traceback
 from types import TracebackType
 from typing import Any, Protocol
 
+from . import launchers
 
-class Group(Protocol):
-    """The methods of a process group that this file calls."""
+
+class Job(Protocol):
+    """The methods of a job that this file calls."""
 
     rank: int
     size: int
 
-    def close(self) -> None:
+    def leave(self) -> None:
         """Leave the job."""
 
-    def abort(self) -> None:
+    def abort(self, why: str = "") -> None:
         """End the whole job now."""
 
 
-_watched: Group | None = None
+_watched: Job | None = None
 _hook_before: Any = None
+_finalizers: list[multiprocessing.util.Finalize] = []
 
 # Seconds between the message and the end. mpiexec drops what it has not read when a job is aborted: 1 message in 10.
 _LAST_WORDS = 0.5
-
-# Where launchers say which process this is: MPICH and Intel MPI, Open MPI.
-_PLACES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
-
-
-def launched() -> tuple[int, int]:
-    """The rank and the number of processes from the launcher's environment variables; (0, 1) without a launcher."""
-    for rank, size in _PLACES:
-        if os.environ.get(rank, "").isdecimal() and os.environ.get(size, "").isdecimal():
-            return int(os.environ[rank]), int(os.environ[size])
-    return 0, 1
 
 
 def arm() -> None:
@@ -57,16 +49,19 @@ def arm() -> None:
 
     A process that fails before `init_process_group` would leave the others waiting in it.
     """
-    if launched()[1] > 1:
+    if any(launch.size > 1 for launch in launchers.all_launches()):
         _install()
 
 
-def watch(group: Group) -> None:
-    """End the job of a group when this process fails, from now on."""
+def watch(job: Job) -> None:
+    """End a job when this process fails, from now on, and leave it when the process ends."""
     global _watched
-    _watched = group
+    _watched = job
     _install()
     atexit.register(_leave)
+    # processes of multiprocessing end without atexit
+    finalizer = multiprocessing.util.Finalize(None, _leave, exitpriority=0)
+    _finalizers.append(finalizer)
 
 
 def unwatch() -> None:
@@ -76,6 +71,8 @@ def unwatch() -> None:
     if sys.excepthook is _end_the_job:  # another hook may have been installed since
         sys.excepthook = _hook_before
     atexit.unregister(_leave)
+    while _finalizers:
+        _finalizers.pop().cancel()
 
 
 def _install() -> None:
@@ -85,7 +82,10 @@ def _install() -> None:
 
 
 def _end_the_job(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    rank, size = (_watched.rank, _watched.size) if _watched is not None else launched()
+    launch = next(iter(launchers.all_launches()), None)
+    rank, size = (launch.rank, launch.size) if launch is not None else (0, 1)
+    if _watched is not None:
+        rank, size = _watched.rank, _watched.size
     if size == 1:
         _hook_before(kind, error, trace)
         return
@@ -98,17 +98,17 @@ def _end_the_job(kind: type[BaseException], error: BaseException, trace: Traceba
         sys.stderr.write(last)
     last_words()
     if _watched is not None:
-        _watched.abort()
-        return
-    with contextlib.suppress(ImportError):
-        from mpi4py import MPI
+        _watched.abort(f"{kind.__name__} was raised and not caught there: {error}")
+    elif launch is not None and launch.by_mpi:
+        with contextlib.suppress(ImportError):
+            from mpi4py import MPI
 
-        MPI.COMM_WORLD.Abort(1)
+            MPI.COMM_WORLD.Abort(1)
 
 
-def say(group: Group, text: str) -> None:
+def say(rank: int, text: str) -> None:
     """Print lines on stderr with the rank in front."""
-    _write(group.rank, text)
+    _write(rank, text)
     sys.stderr.flush()
 
 
@@ -125,4 +125,5 @@ def _write(rank: int, text: str) -> None:
 
 def _leave() -> None:
     if _watched is not None:
-        _watched.close()
+        _watched.leave()
+        unwatch()

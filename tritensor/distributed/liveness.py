@@ -37,7 +37,7 @@ _NEIGHBOURS = 8
 # How long the others of a machine may take to link, and how long a process may take to end after its sockets.
 _LINKING, _DYING = 10.0, 60.0
 # Seconds in which a rank that computes may come to a collective and raise there, before the job is ended without it.
-_GRACE = 5.0
+GRACE = 5.0
 _LEAVES, _ENDS_THE_JOB = b"L", b"E"
 _RANK = struct.Struct("!I")
 _CREDENTIALS = struct.Struct("3i")  # process, user and group
@@ -45,13 +45,19 @@ _EXIT_CODE = 49  # field 52 of /proc/*/stat, counted from behind the name of the
 
 
 class Ending(NamedTuple):
-    """The end of a rank: its status as `os.wait` gives it, or None if the kernel did not say; and when that was
-    seen."""
+    """The end of a rank: its status as `os.wait` gives it, or None if the kernel did not say; when that was seen; and
+    what the rank itself said."""
 
     rank: int
     process: int
     status: int | None
     seen: float = 0.0
+    said: str = ""
+
+    @property
+    def which(self) -> str:
+        """The process, for the second line of a message."""
+        return f"it was process {self.process}; " if self.process else ""
 
     @property
     def by_signal(self) -> bool:
@@ -59,7 +65,11 @@ class Ending(NamedTuple):
         return self.status is not None and os.WIFSIGNALED(self.status)
 
     def __str__(self) -> str:
-        if self.status is None:
+        if self.said:
+            return self.said
+        if self.status is None and not self.process:
+            how = "its connection to the store ended without destroy_process_group()"
+        elif self.status is None:
             how = "it ended without destroy_process_group(); its status is not known"
         elif os.WIFSIGNALED(self.status):
             how = f"it was killed by {_signal_name(os.WTERMSIG(self.status))}"
@@ -70,6 +80,8 @@ class Ending(NamedTuple):
     @property
     def remedy(self) -> str:
         """The remedy for a message."""
+        if self.said:
+            return "see what that rank has printed"
         if self.status is None or not os.WIFSIGNALED(self.status):
             return "leave by destroy_process_group() or by the end of the program; os._exit() skips both"
         number = os.WTERMSIG(self.status)
@@ -271,6 +283,10 @@ class Links:
         else:
             peer.link.close()
 
+    def knows(self, rank: int) -> bool:
+        """True if there is a link to a rank."""
+        return any(peer.rank == rank for peer in self._peers)
+
     # ---- watching ---------------------------------------------------------------------------------------------
 
     def watch(self, report: Callable[[Ending], None], end: Callable[[Ending], None]) -> None:
@@ -309,10 +325,11 @@ class Links:
                 for peer in list(dying):
                     ended, status = _status(peer.process)
                     if ended:
-                        self.gone[peer.rank] = ending = Ending(peer.rank, peer.process, status, time.monotonic())
+                        ending = Ending(peer.rank, peer.process, status, time.monotonic())
+                        ending = self.gone.setdefault(peer.rank, ending)
                         if ending.by_signal and self._speaks():
                             report(ending)
-                        late = late or time.monotonic() + (_GRACE if self._speaks() else 1.5 * _GRACE)
+                        late = late or time.monotonic() + (GRACE if self._speaks() else 1.5 * GRACE)
                     if ended or time.monotonic() - (peer.ends_since or 0) > _DYING:
                         dying.remove(peer)
                 if late is not None and time.monotonic() > late:

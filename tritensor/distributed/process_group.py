@@ -1,23 +1,19 @@
-"""The group of all processes of a job: joining and leaving it, and running one collective."""
+"""Groups of processes: one collective of them, waiting for it, and noticing that others have gone."""
 
 from __future__ import annotations
 
 import os
-import socket
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
+from ..errors import DistError
+from ..tensors import Tensor
+from . import checks
+from .job import Job
 
-from .. import settings
-from ..drivers import active
-from ..errors import DistError, explain, require
-from . import checks, failure, liveness
-from .backends import open_backend
-
-_HALF_AN_HOUR = timedelta(minutes=30)
 # How a waiting process polls: for 10 ms it only yields the core between polls, then it sleeps for 50 us, growing to 1
 # ms. Two processes on two cores sum 38 kB in 60 us by yielding and in 1.4 ms by sleeping alone (MPI takes several
 # rounds, and each one waits for a sleep to end); four processes on the two cores take 0.5 ms and 10 ms.
@@ -32,91 +28,219 @@ _abandoned: list[Any] = []
 
 
 class Work:
-    """A collective that was started with `async_op=True`; its result is there after `wait()`."""
+    """A collective or a message that was started with `async_op=True`; its result is there after `wait()`."""
 
-    def __init__(self, owner: ProcessGroup, call: checks.Call, operation: Any) -> None:
-        self._owner, self._call, self._operation = owner, call, operation
+    def __init__(self, owner: ProcessGroup, call: checks.Call, operation: Any, tensors: Sequence[Tensor] = ()) -> None:
+        self._owner, self._call, self._operation, self._tensors = owner, call, operation, list(tensors)
+        self._error: BaseException | None = None
 
     def is_completed(self) -> bool:
         """True if `wait()` would return at once."""
+        self._owner.progress()
         return bool(self._operation.done())
 
+    def is_success(self) -> bool:
+        """True if it has ended without an error."""
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """The error that `wait()` raised."""
+        return self._error
+
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait for the collective (for its result on the current stream, with nccl); true when it is there.
+        """Wait for it (for its result on the current stream, with nccl); true when it is there.
 
         Raises:
-            DistError: it took longer than `timeout` (the group's unless given), or another process has left the job.
+            DistError: it took longer than `timeout` (the group's unless given), another process has left the job, or
+                the processes have started different collectives.
         """
-        if self._owner.backend.host_waits:
-            self._owner.poll(self._operation.done, self._call, timeout)
-        self._operation.finish()
+        try:
+            if self._operation.host_waits:
+                self._owner.poll(self._operation.done, self._call, timeout)
+            self._operation.finish()
+        except BaseException as error:
+            self._error = error
+            raise
         return True
+
+    def synchronize(self) -> None:
+        """Wait for it, as `wait()` does."""
+        self.wait()
+
+    def result(self) -> list[Tensor]:
+        """The tensors with the result."""
+        return self._tensors
+
+    def source_rank(self) -> int:
+        """The rank of the group that sent the message."""
+        return int(self._operation.source)
 
     def __repr__(self) -> str:
         return f"<Work {self._call}>"
 
 
-class ProcessGroup:
-    """The processes of a job, and how many collectives this one has started."""
+class _Agreed:
+    """A collective on the host: its data are sent once all processes are seen to have called the same.
 
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
-        self.rank: int = backend.rank
-        self.size: int = backend.size
-        self.sequence = 0
-        self.checked = False
-        self.local_rank = 0
-        self.links = liveness.Links(self.rank)
-        self._left: dict[int, int] = {}
+    Both steps go on while this process computes, whenever `progress` is called. The data of collectives are sent in
+    the order of their calls, which is the same in all processes; their texts arrive in any.
+    """
+
+    host_waits = True
+
+    def __init__(self, group: ProcessGroup, call: checks.Call, operation: Any) -> None:
+        self._group, self._call, self._data = group, call, operation
+        self._text = checks.message(call, group.checked)
+        self._asked, self._rows = group.host.exchange(self._text)
+        self._asked.begin()
+        self._begun = False
+        self._error: DistError | None = None
+
+    def begins(self) -> bool:
+        """Begin to send the data if all texts are there; false if they are not."""
+        if not self._asked.done():
+            return False
+        self._begun = True
+        self._error = checks.difference(self._text, self._rows, self._group.ranks)
+        if self._error is None and self._data is not None:
+            self._data.begin()
+        return True
+
+    def done(self) -> bool:
+        """True if it has ended."""
+        if not self._begun:
+            progress()
+        return self._begun and (self._error is not None or self._data is None or self._data.done())
+
+    def finish(self) -> None:
+        """Write the result to the tensors. Raises DistError if the processes disagree."""
+        if self._error is not None:
+            raise self._error
+        if self._data is not None:
+            self._data.finish()
+
+
+# Groups with collectives whose data are not sent yet. Waiting in one group goes on with those of all: the others may
+# wait in another.
+_waiting: set[ProcessGroup] = set()
+
+
+def progress() -> None:
+    """Go on with all collectives that have been started, without waiting."""
+    for group in tuple(_waiting):
+        queue = group.queue
+        while queue and queue[0].begins():
+            queue.popleft()
+        if not queue:
+            _waiting.discard(group)
+
+
+class ProcessGroup:
+    """Some or all processes of a job, and how many collectives they have started.
+
+    Attributes:
+        ranks: the ranks in the job of its processes; a process's place among them is its rank in the group.
+        group_name: its name, the same in all processes.
+        group_desc: what it is for.
+    """
+
+    def __init__(self, job: Job, name: str, ranks: Sequence[int], backend: str, host: Any, device: Any) -> None:
+        self.job, self.group_name, self.ranks = job, name, tuple(ranks)
+        self.group_desc = "undefined"
+        self.backend, self.host, self.device = backend, host, device
+        self.timeout = job.timeout
+        self.sequence = self.exchanges = 0
+        self.checked = job.checked
+        self.queue: deque[_Agreed] = deque()
+        self.lacks_cpu = host is None  # or simulated devices, on which "nccl" carries what it carries on real ones
+        self._rank = self.ranks.index(job.rank)
         # Operations that may still run: MPI uses their memory even if nothing waits for them.
         self._running: list[Any] = []
+        job.groups[name] = self
 
-    def open(self, checked: bool) -> None:
-        """Wait for all processes, and agree with them on whether to compare collectives."""
-        started = checks.Call("init_process_group", 0)
-        self.backend.join()
-        self.poll(self.backend.opened, started)
-        try:
-            self._find_neighbours(checked, started)
-            self.backend.connect(lambda text: self.exchange(text, started))
-        except BaseException:
-            self.links.leave()
-            raise
+    def rank(self) -> int:
+        """The number of this process in the group."""
+        return self._rank
 
-    def _find_neighbours(self, checked: bool, started: checks.Call) -> None:
-        mine = f"{socket.gethostname()}|{int(checked)}|{self.links.listen()}"
-        facts = [row.split("|") for row in self.exchange(mine, started)]
-        self.checked = any(flag == "1" for _, flag, _ in facts)
-        addresses = {rank: address for rank, (host, _, address) in enumerate(facts) if host == facts[self.rank][0]}
-        self.local_rank = list(addresses).index(self.rank)
-        self.links.connect(addresses)
-        self.links.watch(self._report, self._end)
+    def size(self) -> int:
+        """The number of processes in the group."""
+        return len(self.ranks)
 
-    def run(self, call: checks.Call, start: Callable[[], Any], async_op: bool) -> Work | None:
-        """Run one collective: check that all processes have called the same one, start it, wait for it."""
+    def name(self) -> str:
+        """The name of the backend."""
+        return self.backend
+
+    def transport(self, x: Tensor | None) -> Any:
+        """Choose what sends a tensor: the backend for GPUs, or the host's.
+
+        Raises:
+            DistError: the group has none for the tensor's device.
+        """
+        kind = "cpu" if x is None or not x.is_cuda else "cuda"
+        own = self.host if kind == "cpu" else self.device or self.host
+        if x is None:  # a barrier
+            return own or self.device
+        if own is None or (kind == "cpu" and self.lacks_cpu):
+            raise DistError(
+                f"No backend type associated with device type {x.device.type}",
+                f"the group's backend is {self.backend!r}",
+                remedy='move the tensor to the GPU, or call init_process_group("cpu:gloo,cuda:nccl")',
+            )
+        return own
+
+    def run(
+        self, call: checks.Call, start: Callable[[Any], Any], async_op: bool, tensors: Sequence[Tensor] = ()
+    ) -> Work | None:
+        """Run one collective: check that all processes have called the same one, start it, wait for it.
+
+        Args:
+            call: what it is.
+            start: prepares it with a transport; it begins when all processes are known to have called the same.
+            async_op: return a `Work` at once.
+            tensors: what it writes to, or else sends.
+        """
+        transport = self.transport(tensors[0] if tensors else None)
         self.sequence += 1
         call = call._replace(sequence=self.sequence)
-        if self.checked:
-            checks.compare(self.exchange, call)
-        work = Work(self, call, self._running_with(start()))
+        if self.checked and not transport.host_waits:
+            checks.compare(self.exchange, call, self.ranks)
+        operation = start(transport)
+        if transport.host_waits:
+            if len(self.ranks) > 1:
+                operation = _Agreed(self, call, operation)
+                self.queue.append(operation)
+                _waiting.add(self)
+            elif operation is not None:
+                operation.begin()
+        if operation is None:  # a barrier of one
+            return Work(self, call, _Nothing(), tensors) if async_op else None
+        work = self.started(call, operation, tensors)
         if async_op:
             return work
         work.wait()
         return None
 
-    def _running_with(self, operation: Any) -> Any:
+    def started(self, call: checks.Call, operation: Any, tensors: Sequence[Tensor]) -> Work:
+        """The work of an operation that runs."""
         self._running = [each for each in self._running if not each.done()]
         self._running.append(operation)
-        return operation
+        return Work(self, call, operation, tensors)
+
+    def progress(self) -> None:
+        """Go on with the collectives that were started, while this process computes."""
+        if self._running:
+            progress()
+            self._running = [each for each in self._running if not each.done()]
 
     def exchange(self, text: str, call: checks.Call) -> list[str]:
         """The texts of all processes by rank; each is cut to the size of a message."""
-        message = np.zeros(checks.MESSAGE_SIZE, np.uint8)
-        encoded = np.frombuffer(text.encode("utf-8", "replace")[: checks.MESSAGE_SIZE], np.uint8)
-        message[: encoded.size] = encoded
-        operation, rows = self.backend.exchange(message)
-        self.poll(self._running_with(operation).done, call)
-        return [bytes(row).rstrip(b"\0").decode("utf-8", "replace") for row in rows]
+        if self.host is None:
+            return self.job.exchange_by_store(self, text)
+        operation, rows = self.host.exchange(checks.padded(text.encode("utf-8", "replace")))
+        operation.begin()
+        self._running.append(operation)
+        self.poll(operation.done, call)
+        return [checks.text_of(row) for row in rows]
 
     def poll(self, done: Callable[[], bool], call: checks.Call, timeout: timedelta | None = None) -> None:
         """Poll until it is done.
@@ -126,7 +250,7 @@ class ProcessGroup:
         """
         if done():
             return
-        limit = self.backend.timeout if timeout is None else timeout.total_seconds()
+        limit = (self.timeout if timeout is None else timeout).total_seconds()
         start = look = time.monotonic()
         nap = _NAP
         while not done():
@@ -134,191 +258,58 @@ class ProcessGroup:
             if now - start < min(_YIELDING, limit):
                 _yield()
                 continue
-            if now - look > _LOOK or self.links.gone:
+            if now - look > _LOOK or self.job.links.gone:
                 look = now
                 self._look(call)
             if now - start > limit:
                 raise DistError(
                     f"Watchdog caught collective operation timeout: {call} ran for {int(limit * 1000)} "
                     "milliseconds before timing out",
-                    f"rank {self.rank} of {self.size} waited; other ranks have not come to it",
+                    f"rank {self.job.rank} of {self.job.size} waited; other ranks have not come to it",
                     remedy="make all ranks start the same collectives in the same order; TRITENSOR_DEBUG=1 "
-                    "compares them",
+                    "compares their shapes, too",
                 )
+            progress()
             time.sleep(nap)
             nap = min(nap * 1.5, _LONGEST_NAP)
 
     def _look(self, call: checks.Call) -> None:
-        for ending in self.links.gone.values():
+        waits = f"rank {self.job.rank} of {self.job.size} waits for it in {call}"
+        for ending in list(self.job.links.gone.values()):
             if time.monotonic() - ending.seen < _LOOK:
                 break  # it may have taken part before it ended, and the operation be about to end here
-            self.links.told = True
-            raise DistError(
-                str(ending),
-                f"it was process {ending.process}; rank {self.rank} of {self.size} waits for it in {call}",
-                remedy=ending.remedy,
-            )
-        self._left.update(self.backend.farewells())
-        for rank, last in self._left.items():
-            if last < call.sequence:
+            self.job.links.told = True
+            raise DistError(str(ending), f"{ending.which}{waits}", remedy=ending.remedy)
+        for rank, lasts in self.job.farewells().items():
+            last = lasts.get(self.group_name, 0)
+            if rank in self.ranks and last < call.sequence:
                 raise DistError(
-                    f"rank {rank} has left the job after {last} collective{'s' if last != 1 else ''}; rank "
-                    f"{self.rank} of {self.size} waits for it in {call}",
+                    f"rank {rank} has left the job after {last} collective{'s' if last != 1 else ''}; {waits}",
                     remedy="make all ranks start the same number of collectives",
                 )
 
     def __repr__(self) -> str:
-        return f"<ProcessGroup {self.backend.name}, rank {self.rank} of {self.size}>"
+        return f"<ProcessGroup {self.group_name} {self.backend}, rank {self._rank} of {len(self.ranks)}>"
 
     def close(self) -> None:
-        """Tell the others that this process starts no more collectives, and wait for those that run."""
-        self.backend.leave(self.sequence)
+        """Wait for the collectives that run, and free what the group has."""
         limit = time.monotonic() + _PARTING
         while (running := [each for each in self._running if not each.done()]) and time.monotonic() < limit:
             time.sleep(_LONGEST_NAP)
         _abandoned.extend(running)
-        self.links.leave()
-
-    def abort(self) -> None:
-        """End the whole job now."""
-        self.links.leave(ends_the_job=True)
-        self.backend.abort()
-
-    def _report(self, ending: liveness.Ending) -> None:
-        failure.say(self, f"{ending} (process {ending.process})\n")
-
-    def _end(self, ending: liveness.Ending) -> None:
-        failure.say(
-            self,
-            explain(str(ending), f"it was process {ending.process}", remedy=ending.remedy)
-            + f"\nrank {self.rank} of {self.size} ended the job, in which not all can take part any more.\n",
-        )
-        failure.last_words()
-        self.abort()
+        _waiting.discard(self)
+        self.job.groups.pop(self.group_name, None)
+        for transport in (self.host, self.device):
+            if transport is not None:
+                transport.free()
 
 
-_default: ProcessGroup | None = None
+class _Nothing:
+    """What is done at once."""
 
+    host_waits = False
 
-def init_process_group(
-    backend: str | None = None,
-    init_method: str | None = None,
-    timeout: timedelta | None = None,
-    world_size: int = -1,
-    rank: int = -1,
-) -> None:
-    """Join the other processes of the job, which mpiexec started; all of them have to call this.
+    def done(self) -> bool:
+        return True
 
-        mpiexec -n 4 python train.py
-
-    In simulation and debug mode (`TRITENSOR_DEBUG=1`) every collective is compared across processes before it runs.
-    From here on an uncaught exception ends the whole job.
-
-    Args:
-        backend: "mpi" (unless given) or "nccl".
-        init_method: None or "env://": MPI knows the processes.
-        timeout: how long to wait for the others in a collective, half an hour unless given.
-        world_size: checked against what MPI says, if given.
-        rank: likewise.
-
-    Raises:
-        ValueError: an unknown backend or way to start, a number that MPI contradicts, or an existing group.
-        DistError: the backend is not installed or cannot work here, or not all processes joined in time.
-    """
-    global _default
-    require(_default is None, ValueError, "trying to initialize the default process group twice!")
-    if init_method not in (None, "env://"):
-        raise ValueError(f"init_process_group(): cannot start by {init_method!r}; start with mpiexec and leave it out")
-    limit = _HALF_AN_HOUR if timeout is None else timeout
-    if not isinstance(limit, timedelta):
-        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {limit!r}")
-    made = ProcessGroup(open_backend((backend or "mpi").lower(), limit.total_seconds()))
-    for name, argument, known in (("world_size", world_size, made.size), ("rank", rank, made.rank)):
-        if argument not in (-1, known):
-            raise ValueError(f"init_process_group(): {name}={argument}, but MPI says {known}; leave it out")
-    driver = active()
-    made.open(checked=bool(settings.debug.value) or (driver is not None and driver.checks_by_default))
-    _default = made
-    failure.watch(made)
-
-
-def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Leave the job. A process that ends without it leaves too; others that then wait for it get an error.
-
-    Raises:
-        ValueError: there is no group.
-    """
-    global _default
-    made = default_group(group)
-    failure.unwatch()
-    _default = None
-    made.close()
-
-
-def default_group(group: ProcessGroup | None = None) -> ProcessGroup:
-    """The group of all processes, which is the only one there is.
-
-    Raises:
-        ValueError: `init_process_group` has not been called, or `group` is another object.
-    """
-    if _default is None:
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
-    if group is not None and group is not _default:
-        raise ValueError(f"Invalid process group specified: {group!r}; there is one group, of all processes")
-    return _default
-
-
-def is_initialized() -> bool:
-    """True if this process has joined a job.
-
-    >>> is_initialized()
-    False
-    """
-    return _default is not None
-
-
-def get_rank(group: ProcessGroup | None = None) -> int:
-    """The number of this process, from 0. Raises ValueError before `init_process_group`."""
-    return default_group(group).rank
-
-
-def get_world_size(group: ProcessGroup | None = None) -> int:
-    """The number of processes. Raises ValueError before `init_process_group`."""
-    return default_group(group).size
-
-
-def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The number of this process among those on its machine: which GPU to use.
-
-    Before `init_process_group` it is what the launcher says in LOCAL_RANK or MPI_LOCALRANKID, else `fallback_rank`.
-
-    Raises:
-        RuntimeError: none of these is known.
-    """
-    if _default is not None:
-        return _default.local_rank
-    for name in ("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK"):
-        if name in os.environ:
-            return int(os.environ[name])
-    if fallback_rank is not None:
-        return fallback_rank
-    raise RuntimeError(
-        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work, "
-        "assuming you are not running in a multi-device context and want the code to run locally instead."
-    )
-
-
-def get_backend(group: ProcessGroup | None = None) -> str:
-    """The backend's name, "mpi" or "nccl". Raises ValueError before `init_process_group`."""
-    return str(default_group(group).backend.name)
-
-
-class _WorldOf(type):
-    @property
-    def WORLD(cls) -> ProcessGroup | None:
-        """The group of all processes; None before `init_process_group`."""
-        return _default
-
-
-class group(metaclass=_WorldOf):
-    """`group.WORLD` is the group of all processes, None before `init_process_group`."""
+    finish = done

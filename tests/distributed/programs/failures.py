@@ -15,9 +15,9 @@ if how == "early exit" and os.environ.get("PMI_RANK") == "1":
 
 import tritensor as torch  # noqa: E402
 import tritensor.distributed as dist  # noqa: E402
-from tritensor.distributed import failure  # noqa: E402
+from tritensor.distributed import failure, launchers  # noqa: E402
 
-if how == "before" and failure.launched()[0] == 1:
+if how == "before" and launchers.launched().rank == 1:
     raise ValueError("something is wrong here")
 
 dist.init_process_group(timeout=timedelta(seconds=2 if how in ("early exit", "sleeps", "late") else 60))
@@ -34,7 +34,7 @@ if rank == 1:
 
         failure.unwatch()
         sys.excepthook = own
-        failure.watch(dist.group.WORLD)
+        failure.watch(dist.group.WORLD.job)
         raise ValueError("something is wrong here")
     if how == "exits":
         sys.exit(0)

@@ -26,7 +26,9 @@ def main():
     told = {}
     for name, (first, other) in CASES.items():
         try:
-            (first if rank == 0 else other)()
+            work = (first if rank == 0 else other)()
+            if work is not None:
+                work.wait()
         except DistError as error:
             told[name] = str(error)
         dist.barrier()

@@ -5,6 +5,7 @@ Kernels do nothing on the stub, which leaves contiguous tensors in the dtypes th
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import re
 import sys
@@ -38,9 +39,8 @@ def memory(span):
 
 class Communicator:
     def __init__(self, size, rank, address):
-        assert (size, rank) == (MPI.COMM_WORLD.size, MPI.COMM_WORLD.rank)
         assert address.as_bytes == bytes(range(128))
-        self.world = MPI.COMM_WORLD.Dup()
+        self.world = MPI.COMM_WORLD.Dup() if size > 1 else MPI.COMM_SELF
 
     init = classmethod(lambda cls, size, rank, unique_id: cls(size, rank, unique_id))
 
@@ -68,8 +68,28 @@ class Communicator:
         rows = self._reduced(memory(sendbuf).copy(), op).reshape(self.world.size, -1)
         memory(recvbuf)[:] = rows[self.world.rank]
 
+    def send(self, sendbuf, peer, *, stream):
+        pending.append(self.world.Isend(memory(sendbuf).copy(), peer))
+
+    def recv(self, recvbuf, peer, *, stream):
+        pending.append(self.world.Irecv(memory(recvbuf), peer))
+
+    def destroy(self):
+        calls.append("destroyed")
+
+
+pending = []
+
+
+@contextlib.contextmanager
+def group():
+    yield
+    MPI.Request.Waitall(pending)
+    pending.clear()
+
 
 binding = types.ModuleType("nccl.core")
+binding.group = group
 binding.Communicator, binding.UniqueId = Communicator, UniqueId
 binding.get_unique_id = lambda: UniqueId(bytes(range(128)))
 for name in ("SUM", "PROD", "MIN", "MAX", "AVG"):
@@ -88,10 +108,13 @@ def refused(kind, words, function, *arguments):
 
 
 def main():
-    with cuda.simulate():
-        refused(RuntimeError, "the devices are simulated", dist.init_process_group, "nccl")
-    cuda.set_device(1)
-    dist.init_process_group("nccl")
+    # with a port NCCL's address travels through a store, and MPI knows nothing of it
+    meet = {"init_method": f"tcp://127.0.0.1:{sys.argv[1]}"} if len(sys.argv) > 1 else {}
+    dist.init_process_group(
+        "nccl", rank=MPI.COMM_WORLD.rank, world_size=MPI.COMM_WORLD.size, device_id=torch.device("cuda:1"), **meet
+    )
+    assert cuda.current_device() == 1
+    assert (dist.group.WORLD.host is None) is bool(meet)
     rank, size = dist.get_rank(), dist.get_world_size()
     assert dist.get_backend() == "nccl"
 
@@ -127,6 +150,28 @@ def main():
     dist.reduce_scatter(x, [own([float(part + rank)]) for part in range(size)])
     assert x.tolist() == [size * rank + sum(range(size))]
     dist.barrier()
+    parts = [own([0]) for _ in range(size)]
+    dist.all_to_all(parts, [own([10 * rank + other]) for other in range(size)])
+    assert [part.tolist() for part in parts] == [[10 * other + rank] for other in range(size)]
+    parts = [own([0]) for _ in range(size)] if rank == 1 else None
+    dist.gather(own([rank]), parts, dst=1)
+    assert rank != 1 or [part.tolist() for part in parts] == [[other] for other in range(size)]
+    x = own([0])
+    dist.scatter(x, [own([other]) for other in range(size)] if rank == 0 else None)
+    assert x.tolist() == [rank]
+    x = own([0.0])
+    other = size - 1 - rank
+    for work in dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, own([float(rank)]), other), dist.P2POp(dist.irecv, x, other)]
+    ):
+        work.wait()
+    assert x.tolist() == [other]
+    refused(RuntimeError, "nccl receives from one process", dist.recv, x)
+    gathered = [None] * size
+    dist.all_gather_object(gathered, {"rank": rank})
+    assert gathered == [{"rank": each} for each in range(size)]
+    half = dist.new_group([0])
+    assert dist.get_process_group_ranks(half) == [0] if rank == 0 else half == dist.GroupMember.NON_GROUP_MEMBER
 
     refused(RuntimeError, "No backend type associated with device type cpu", dist.all_reduce, torch.ones(1))
     refused(

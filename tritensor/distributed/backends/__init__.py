@@ -1,14 +1,17 @@
-"""The backends, which send data between processes: `mpi` for the CPU and any CUDA device, `nccl` between real GPUs."""
+"""The transports between processes: MPI for host memory and any device, NCCL between real GPUs.
+
+PyTorch's names of backends are wishes: "gloo", "mpi" and "ucc" mean the host's transport, "nccl" means NCCL where there
+are real GPUs, and the host's transport where devices are simulated or there are none.
+"""
 
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
 
 from ...drivers import active
+from ...errors import explain
 
-# Every backend is an MpiBackend: the one for nccl sends CUDA tensors by NCCL, and everything else by MPI too.
-Backend = Any
+_NAMES = ("gloo", "mpi", "nccl", "ucc", "undefined")
 
 
 def is_mpi_available() -> bool:
@@ -16,24 +19,58 @@ def is_mpi_available() -> bool:
     return importlib.util.find_spec("mpi4py") is not None
 
 
+def is_gloo_available() -> bool:
+    """True if there is a transport for tensors on the CPU, by the name that programs ask for."""
+    return is_mpi_available()
+
+
 def is_nccl_available() -> bool:
-    """True if nccl4py is installed and there is a real GPU."""
+    """True if the name "nccl" can be used: nccl4py with a real GPU, or simulated devices, whose tensors MPI carries."""
     driver = active()
-    return driver is not None and not driver.lacks_nccl and importlib.util.find_spec("nccl") is not None
+    if driver is None:
+        return False
+    return importlib.util.find_spec("nccl") is not None if not driver.lacks_nccl else is_mpi_available()
 
 
-def open_backend(name: str, timeout: float) -> Backend:
-    """The backend of a name, connected to the other processes.
+def is_ucc_available() -> bool:
+    """False: UCC is not used."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """False: there are no devices of Intel's."""
+    return False
+
+
+def parsed(backend: str | None) -> dict[str, str]:
+    """The transport for each kind of device that a name wishes for.
+
+    >>> parsed("cpu:gloo,cuda:nccl"), parsed("nccl")
+    ({'cpu': 'gloo', 'cuda': 'nccl'}, {'cuda': 'nccl'})
 
     Raises:
-        ValueError: no backend has that name. DistError: it is not installed, or cannot work here.
+        ValueError: not a name of PyTorch's.
     """
-    if name == "mpi":
-        from .mpi import MpiBackend
+    name = "undefined" if backend is None else str(backend).lower()
+    found = {}
+    for part in name.split(","):
+        device, _, own = part.rpartition(":")
+        if own not in _NAMES or device not in ("", "cpu", "cuda"):
+            raise ValueError(
+                explain(
+                    f"Unknown backend type {backend}", remedy=f"use one of {', '.join(_NAMES)}, or cpu:gloo,cuda:nccl"
+                )
+            )
+        if own == "nccl":
+            found["cuda"] = own
+        else:
+            found |= dict.fromkeys([device] if device else ["cpu", "cuda"], own)
+    return found
 
-        return MpiBackend(timeout)
-    if name == "nccl":
-        from .nccl import NcclBackend
 
-        return NcclBackend(timeout)
-    raise ValueError(f"Invalid backend: '{name}'; the backends are 'mpi' and 'nccl'")
+def uses_nccl(wishes: dict[str, str]) -> bool:
+    """True if NCCL is to carry tensors of real GPUs."""
+    driver = active()
+    real = driver is not None and not driver.lacks_nccl
+    wish = wishes.get("cuda")
+    return real and (wish == "nccl" or (wish == "undefined" and importlib.util.find_spec("nccl") is not None))

@@ -8,10 +8,13 @@ timeout, and does not occupy a core when there are more processes than cores.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import faulthandler
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +26,9 @@ from ...memory.array import DeviceArray
 from ...operators.inplace import write
 from ...tensors import Tensor, wrap
 from ...types import dtypes
-from ..failure import launched
+from ..checks import MESSAGE_SIZE
 from ..liveness import complete, release
-from ..reduce_op import ReduceOp
+from ..reduction import ReduceOp
 
 _MPI_OPERATORS = {
     ReduceOp.SUM: "SUM",
@@ -41,20 +44,38 @@ _MPI_OPERATORS = {
 _ON_BOOLEANS = {ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN"}
 _BITWISE = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 _ends = False  # whether `_finalize` is registered
-_FAREWELL = 1  # the tag of the message that a process sends when it leaves
+# Tags: of the message that a process sends when it leaves, of `missing`, and how many messages may be under way.
+_FAREWELL, _MONITOR, _TAGS = 1, 2, 1 << 20
 
 
 class Operation:
-    """An MPI operation that was started: `done()` returns whether it has ended, `finish()` writes its result to the
-    tensors."""
+    """An MPI operation: `begin()` starts it, `done()` returns whether it has ended, `finish()` writes its result to the
+    tensors.
 
-    def __init__(self, request: Any, finish: Callable[[], None], keep: Any = None) -> None:
-        self._request = request
+    Args:
+        start: starts it and returns MPI's request.
+        finish: called once, after it has ended.
+        keep: memory that MPI uses meanwhile.
+    """
+
+    host_waits = True  # results are there when it has ended, and not before
+
+    def __init__(self, start: Callable[[], Any], finish: Callable[[], None], keep: Any = None) -> None:
+        self._start: Callable[[], Any] | None = start
+        self._request: Any = None
         self._finish: Callable[[], None] | None = finish
-        self._keep = keep  # memory that MPI uses meanwhile
+        self._keep = keep
+
+    def begin(self) -> None:
+        """Start it."""
+        if self._start is not None:
+            start, self._start = self._start, None
+            self._request = start()
 
     def done(self) -> bool:
         """True if it has ended; MPI makes progress only when it is called."""
+        if self._start is not None:
+            return False
         if self._request is not None and self._request.Test():
             self._request = None
         return self._request is None
@@ -102,63 +123,115 @@ def bytes_of(array: np.ndarray) -> np.ndarray:
 
 
 class MpiBackend:
-    """All processes that mpiexec started, numbered as MPI numbers them."""
+    """Some or all processes that MPI connects, numbered by their ranks in a group."""
 
-    name = "mpi"
-    host_waits = True  # results are there when an operation has ended, and not before
+    host_waits = True
 
-    def __init__(self, timeout: float) -> None:
-        self.mpi = _load(timeout)
-        world = self.mpi.COMM_WORLD
-        self.rank, self.size = world.rank, world.size
-        _check_launch(self.size)
-        self.timeout = timeout
+    def __init__(self, mpi: Any, communicators: Sequence[Any]) -> None:
+        self.mpi = mpi
+        # our own: user programs may use MPI too, and texts and messages must not be mixed with data
+        self.data, self.control, self.messages = communicators
+        self.rank, self.size = self.data.rank, self.data.size
         self._sent: list[Any] = []
+        self._messages = 0
 
-    def join(self) -> None:
-        """Start to join the others."""
-        # Two communicators of our own: user programs may use MPI too, and messages about leaving must not be mixed with
-        # data.
-        self._opening = [self.mpi.COMM_WORLD.Idup(), self.mpi.COMM_WORLD.Idup()]
-        self.data, self.control = (communicator for communicator, _ in self._opening)
+    def part(self, ranks: Sequence[int], number: int) -> MpiBackend:
+        """The backend of some of the processes, which all call this now; `number` is of these alone."""
+        members = self.control.group.Incl(list(ranks))
+        first = self.control.Create_group(members, number % 30000 + 2)
+        return MpiBackend(self.mpi, [first, first.Dup(), first.Dup()])
 
-    def opened(self) -> bool:
-        """True if all processes have joined; the communicators can be used from then on."""
-        return all(request.Test() for _, request in self._opening)
+    def greet(self, to: int, source: int, tag: int) -> Callable[[], bool]:
+        """Send a message to one process and receive one of another; returns what says that both are through."""
+        mine, theirs = np.zeros(1, np.uint8), np.zeros(1, np.uint8)
+        requests = [self.control.Isend(mine, to, tag), self.control.Irecv(theirs, source, tag)]
+        return _Both(*requests).Test
 
-    def connect(self, exchange: Callable[[str], list[str]]) -> None:
-        """Exchange what the backend needs before the first collective; nothing for MPI."""
+    def missing(self, poll: Callable[..., None], timeout: float) -> list[int] | None:
+        """Rank 0 waits until all others have called this, and tells them which of them did not.
 
-    # ---- failure ----------------------------------------------------------------------------------------------
+        Args:
+            poll: waits until the function that it is given returns true; raises DistError when time is up.
+            timeout: how long rank 0 waits, in seconds.
+        """
+        names = np.full(self.size, -1, np.int64)
+        if self.rank:
+            self._sent.append(self.control.Isend(np.zeros(1, np.uint8), 0, _MONITOR))
+            poll(self.control.Irecv(names, 0, _MONITOR).Test, 2 * timeout)
+        else:
+            byte = np.zeros(1, np.uint8)
+            awaited = {rank: self.control.Irecv(byte, rank, _MONITOR) for rank in range(1, self.size)}
+            arrived: set[int] = set()
+
+            def all_there() -> bool:
+                arrived.update(rank for rank, request in awaited.items() if rank not in arrived and request.Test())
+                return len(arrived) == len(awaited)
+
+            with contextlib.suppress(DistError):
+                poll(all_there, timeout)
+            absent = sorted(set(awaited) - arrived)
+            names[: len(absent)] = absent
+            for rank in arrived:
+                self._sent.append(self.control.Isend(names, rank, _MONITOR))
+            for rank in absent:
+                awaited[rank].Cancel()
+        return [int(rank) for rank in names if rank >= 0]
+
+    together = contextlib.nullcontext  # messages that are started in it may be sent as one
+
+    # ---- messages ---------------------------------------------------------------------------------------------
+
+    def send(self, x: Tensor, to: int, tag: int, text: np.ndarray) -> Operation:
+        """Sends a tensor to one process, behind a text that says what it is."""
+        array = outgoing(x)
+        self._messages += 1
+        own_tag = 2 * (self._messages % _TAGS) + 1  # odd, and told in the text: several may be under way
+        text = text.copy()
+        text[:8] = np.frombuffer(np.int64(own_tag).tobytes(), np.uint8)
+
+        def start() -> Any:
+            first = self.messages.Isend(text, to, 2 * tag)
+            return _Both(first, self.messages.Isend(bytes_of(array), to, own_tag))
+
+        return Operation(start, _nothing, (array, text))
+
+    def receive(self, x: Tensor, source: int | None, tag: int, check: Callable[..., DistError | None]) -> _Receiving:
+        """Receives a tensor of one process, of any if `source` is None; `check` looks at its text."""
+        return _Receiving(self, x, source, tag, check)
+
+    # ---- leaving ----------------------------------------------------------------------------------------------
 
     def abort(self) -> None:
         """End the whole job now, with exit status 1."""
         self.mpi.COMM_WORLD.Abort(1)
 
-    def leave(self, sequence: int) -> None:
-        """Tell all others that this process takes part in no collective after number `sequence`, and disconnect."""
-        message = np.array([sequence], np.int64)
+    def farewell(self, sequences: dict[str, int]) -> None:
+        """Tell all others the number of the last collective of this process in each group."""
+        message = np.frombuffer(json.dumps(sequences).encode(), np.uint8)
         self._sent.append(message)
         for rank in range(self.size):
             if rank != self.rank:
                 self._sent.append(self.control.Isend(message, rank, _FAREWELL))
-        for communicator in (self.data, self.control):
+
+    def free(self) -> None:
+        """Disconnect."""
+        for communicator in (self.data, self.control, self.messages):
             communicator.Free()  # returns at once; messages that were sent still arrive
 
-    def farewells(self) -> list[tuple[int, int]]:
-        """The messages about leaving that have arrived since the last call: (rank, its last collective)."""
-        found = []
+    def farewells(self) -> dict[int, dict[str, int]]:
+        """The messages about leaving that have arrived since the last call, by rank."""
+        found = {}
         status = self.mpi.Status()
         while self.control.Iprobe(tag=_FAREWELL, status=status):
-            message = np.zeros(1, np.int64)
+            message = np.zeros(status.Get_count(self.mpi.BYTE), np.uint8)
             self.control.Recv(message, status.Get_source(), _FAREWELL)
-            found.append((status.Get_source(), int(message[0])))
+            found[status.Get_source()] = json.loads(message.tobytes())
         return found
 
     def exchange(self, record: np.ndarray) -> tuple[Operation, np.ndarray]:
-        """Start to send every process the bytes of every other; they are in the rows of the array afterwards."""
+        """What sends every process the bytes of every other; they are in the rows of the array afterwards."""
         rows = np.empty((self.size, record.size), np.uint8)
-        return Operation(self.control.Iallgather(record, rows), _nothing, record), rows
+        return Operation(lambda: self.control.Iallgather(record, rows), _nothing, record), rows
 
     # ---- collectives ------------------------------------------------------------------------------------------
 
@@ -178,46 +251,129 @@ class MpiBackend:
         return total
 
     def all_reduce(self, x: Tensor, op: ReduceOp) -> Operation:
-        """Start to reduce; every process gets the result in `x`."""
+        """Reduces; every process gets the result in `x`."""
         array, operator, after = self._reducible(outgoing(x), op)
-        request = self.data.Iallreduce(self.mpi.IN_PLACE, array, operator)
-        return Operation(request, lambda: incoming(x, after(array)), array)
+        return Operation(
+            lambda: self.data.Iallreduce(self.mpi.IN_PLACE, array, operator), lambda: incoming(x, after(array)), array
+        )
 
     def reduce(self, x: Tensor, root: int, op: ReduceOp) -> Operation:
-        """Start to reduce; the root gets the result in `x`."""
+        """Reduces; the root gets the result in `x`."""
         array, operator, after = self._reducible(outgoing(x), op)
         if self.rank != root:
-            return Operation(self.data.Ireduce(array, None, operator, root), _nothing, array)
-        request = self.data.Ireduce(self.mpi.IN_PLACE, array, operator, root)
-        return Operation(request, lambda: incoming(x, after(array)), array)
+            return Operation(lambda: self.data.Ireduce(array, None, operator, root), _nothing, array)
+        start = partial(self.data.Ireduce, self.mpi.IN_PLACE, array, operator, root)
+        return Operation(start, lambda: incoming(x, after(array)), array)
 
     def broadcast(self, x: Tensor, root: int) -> Operation:
-        """Start to copy the root's `x` to all."""
+        """Copies the root's `x` to all."""
         array = outgoing(x)
-        request = self.data.Ibcast(bytes_of(array), root)
-        return Operation(request, _nothing if self.rank == root else lambda: incoming(x, array), array)
+        finish = _nothing if self.rank == root else lambda: incoming(x, array)
+        return Operation(lambda: self.data.Ibcast(bytes_of(array), root), finish, array)
 
     def all_gather(self, parts: Sequence[Tensor], x: Tensor) -> Operation:
-        """Start to give every process every `x`, in `parts` by rank."""
+        """Gives every process every `x`, in `parts` by rank."""
         array = outgoing(x)
         rows = np.empty((self.size, *array.shape), array.dtype)
-
-        def finish() -> None:
-            for part, row in zip(parts, rows, strict=True):
-                incoming(part, row)
-
-        return Operation(self.data.Iallgather(bytes_of(array), bytes_of(rows)), finish, (array, rows))
+        start = partial(self.data.Iallgather, bytes_of(array), bytes_of(rows))
+        return Operation(start, lambda: _all_incoming(parts, rows), (array, rows))
 
     def reduce_scatter(self, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Operation:
-        """Start to reduce `parts`; every process gets the result of the part of its own number in `x`."""
+        """Reduces `parts`; every process gets the result of the part of its own number in `x`."""
         rows, operator, after = self._reducible(np.stack([outgoing(part) for part in parts]), op)
         own = np.empty_like(rows[0])
-        request = self.data.Ireduce_scatter_block(rows, own, operator)
-        return Operation(request, lambda: incoming(x, after(own).astype(x._data.dtype, copy=False)), (rows, own))
+        return Operation(
+            lambda: self.data.Ireduce_scatter_block(rows, own, operator), lambda: incoming(x, after(own)), (rows, own)
+        )
 
-    def barrier(self) -> Operation:
-        """Start to wait until all processes have started to."""
-        return Operation(self.data.Ibarrier(), _nothing)
+    def gather(self, parts: Sequence[Tensor] | None, x: Tensor, root: int) -> Operation:
+        """Gives the root every `x`, in `parts` by rank."""
+        array = outgoing(x)
+        if parts is None:
+            return Operation(lambda: self.data.Igather(bytes_of(array), None, root), _nothing, array)
+        rows = np.empty((self.size, *array.shape), array.dtype)
+        start = partial(self.data.Igather, bytes_of(array), bytes_of(rows), root)
+        return Operation(start, lambda: _all_incoming(parts, rows), (array, rows))
+
+    def scatter(self, x: Tensor, parts: Sequence[Tensor] | None, root: int) -> Operation:
+        """Gives every process its part of those of the root, in `x`."""
+        own = np.empty(tuple(x.shape), x._data.dtype)
+        rows = None if parts is None else bytes_of(np.stack([outgoing(part) for part in parts]))
+        return Operation(lambda: self.data.Iscatter(rows, bytes_of(own), root), lambda: incoming(x, own), (rows, own))
+
+    def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Operation:
+        """Gives every process the input of its own number of all, in `outputs` by rank; they may differ in size."""
+        kind = inputs[0]._data.dtype if inputs else np.dtype(np.uint8)
+        pieces = [bytes_of(outgoing(x)) for x in inputs]
+        sent = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        received = np.empty(sum(y.numel() for y in outputs), kind)
+        places = np.cumsum([0, *(y.numel() for y in outputs)])
+        counts = [y.numel() * kind.itemsize for y in outputs]
+
+        def finish() -> None:
+            for y, start in zip(outputs, places, strict=False):
+                incoming(y, received[start : start + y.numel()])
+
+        outward, inward = (sent, [piece.size for piece in pieces]), (bytes_of(received), counts)
+        return Operation(lambda: self.data.Ialltoallv(outward, inward), finish, (sent, received))
+
+    def barrier(self) -> Operation | None:
+        """Waits for all processes: the exchange of texts before each collective does."""
+        return None
+
+
+def _all_incoming(parts: Sequence[Tensor], rows: np.ndarray) -> None:
+    for part, row in zip(parts, rows, strict=True):
+        incoming(part, row)
+
+
+class _Both:
+    """Two requests as one."""
+
+    def __init__(self, *requests: Any) -> None:
+        self._requests = list(requests)
+
+    def Test(self) -> bool:
+        """True if both have ended."""
+        self._requests = [request for request in self._requests if not request.Test()]
+        return not self._requests
+
+
+class _Receiving(Operation):
+    """A message that is awaited: its text first, which says what follows."""
+
+    def __init__(
+        self, backend: MpiBackend, x: Tensor, source: int | None, tag: int, check: Callable[..., DistError | None]
+    ) -> None:
+        super().__init__(self._first, self._take)
+        self._backend, self._x, self._tag, self._check = backend, x, tag, check
+        self.source = -1 if source is None else source
+        self._error: DistError | None = None
+        self._array = self._text = np.empty(0, np.uint8)
+        self._status = backend.mpi.Status()
+        self._follows = True
+
+    def _first(self) -> Any:
+        self._text = np.empty(MESSAGE_SIZE, np.uint8)
+        source = self._backend.mpi.ANY_SOURCE if self.source < 0 else self.source
+        return self._backend.messages.Irecv(self._text, source, 2 * self._tag)
+
+    def done(self) -> bool:
+        """True if the message is here."""
+        if self._follows and self._request is not None and self._request.Test(self._status):
+            self._follows = False
+            self.source = self._status.Get_source()
+            own_tag, size = (int(number) for number in self._text[:16].view(np.int64))
+            self._error = self._check(self._text[16:], self.source)
+            kind = np.dtype(np.uint8) if self._error is not None else self._x._data.dtype
+            self._array = np.empty(size // kind.itemsize, kind)
+            self._request = self._backend.messages.Irecv(bytes_of(self._array), self.source, own_tag)
+        return not self._follows and super().done()
+
+    def _take(self) -> None:
+        if self._error is not None:
+            raise self._error
+        incoming(self._x, self._array)
 
 
 def _as_it_is(total: np.ndarray) -> np.ndarray:
@@ -239,12 +395,44 @@ def check_reduction(operator: str, x: Tensor, op: ReduceOp) -> None:
         )
 
 
-def _load(timeout: float) -> Any:
+def open_mpi(timeout: float, rank: int, size: int) -> tuple[Any, Any]:
+    """MPI's communicators for all processes, which all call this: mpi4py's module, and (communicators, requests).
+
+    The first call starts MPI in the environment that the caller has made.
+
+    Raises:
+        DistError: MPI is not installed, or knows other processes.
+    """
+    mpi = _load(timeout, size)
+    world = mpi.COMM_WORLD
+    if (world.rank, world.size) != (rank, size):
+        library = mpi.Get_library_version().split("\n")[0]
+        raise DistError(
+            f"init_process_group: this is rank {rank} of {size}, but MPI says {world.rank} of {world.size}",
+            f"the MPI library is {library}",
+            remedy="start the job with that library's mpiexec, or with python -m tritensor launch",
+        )
+    opening = [world.Idup() for _ in range(3)]
+    return mpi, opening
+
+
+def unlink_memory() -> None:
+    """Remove the names of the memory that MPICH shares between the processes of a machine, which all have it by now.
+
+    It would stay if a process were killed, or ended without `MPI_Finalize`: 2 MB a job in /dev/shm.
+    """
+    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
+        for path in {line.split()[-1] for line in maps if "/dev/shm/mpich_shm_" in line}:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def _load(timeout: float, size: int) -> Any:
     """mpi4py's MPI module. The first import starts MPI, which waits for all processes to do so.
 
     That wait cannot be interrupted, so after the timeout the process is ended, with a traceback of where it was.
     """
-    waits = "mpi4py.MPI" not in sys.modules and launched()[1] > 1
+    waits = "mpi4py.MPI" not in sys.modules and size > 1
     if waits:
         faulthandler.dump_traceback_later(timeout, exit=True)
     global _ends
@@ -266,7 +454,8 @@ def _load(timeout: float) -> Any:
     finally:
         if waits:
             faulthandler.cancel_dump_traceback_later()
-    if not _ends:
+    # what our store has started ends without MPI: a rank that ends by multiprocessing's _exit would be waited for
+    if not _ends and "PMI_ID" not in os.environ:
         # before `failure` registers to leave, so it runs after that; where mpi4py finalizes MPI, it does so last
         _ends = True
         atexit.register(_finalize, MPI, ours)
@@ -279,13 +468,3 @@ def _finalize(mpi: Any, ours: bool) -> None:
         release()
         if ours and not mpi.Is_finalized():
             mpi.Finalize()
-
-
-def _check_launch(size: int) -> None:
-    """Raise for a job that another launcher started: MPI then treats each process as a separate job."""
-    wanted = os.environ.get("WORLD_SIZE", "1")
-    if size == 1 and wanted.isdecimal() and int(wanted) > 1:
-        raise DistError(
-            f"WORLD_SIZE is {wanted}, but MPI knows of this process alone",
-            remedy=f"start the program with: mpiexec -n {wanted} python ...",
-        )

@@ -1,7 +1,7 @@
 """The `nccl` backend: CUDA tensors go from GPU to GPU, in a stream of their own; the host does not wait.
 
-Processes are started and counted by MPI, and compare their collectives through it. One process drives one GPU, the one
-that is current when the group is made (`cuda.set_device(distributed.get_node_local_rank())`).
+NCCL's address travels through the store in which the processes met, or by MPI where mpiexec started them. One process
+drives one GPU, the one that is current when the group is made (`cuda.set_device(distributed.get_node_local_rank())`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import numpy as np
 
 from ... import cuda
 from ...autograd.mode import no_grad
-from ...drivers import active
 from ...drivers.streams import Event, Stream
 from ...errors import DeviceMismatchError, DistError, DtypeError
-from ...functional.creation.creation import empty
+from ...functional.creation.creation import empty, zeros
 from ...memory import copies
 from ...operators.inplace import write
 from ...tensors import Tensor
 from ...types import devices
-from ..reduce_op import ReduceOp
-from .mpi import MpiBackend
+from ..reduction import ReduceOp
 
 _NCCL_OPERATORS = {
     ReduceOp.SUM: "SUM",
@@ -53,6 +51,12 @@ class _Span:
 class StreamOperation:
     """An operation in a stream: `finish()` makes the current stream wait for it; the host does not wait."""
 
+    host_waits = False
+    source = -1
+
+    def begin(self) -> None:
+        """It has begun."""
+
     def __init__(self, stream: Stream, finish: Callable[[], None]) -> None:
         self._event = Event()
         self._event.record(stream)
@@ -70,26 +74,18 @@ class StreamOperation:
             finish()
 
 
-class NcclBackend(MpiBackend):
-    """All processes that mpiexec started, each with one real GPU."""
+class NcclBackend:
+    """The processes of a group, each with one real GPU."""
 
-    name = "nccl"
     host_waits = False
 
-    def __init__(self, timeout: float) -> None:
-        driver = active()
-        if driver is None or driver.lacks_nccl:
-            raise DistError(
-                "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
-                "" if driver is None else driver.lacks_nccl,
-                remedy='use the backend "mpi", which carries tensors of any device',
-            )
+    def __init__(self, rank: int, size: int) -> None:
         self.nccl = _load()
-        super().__init__(timeout)
+        self.rank, self.size = rank, size
         self.device = devices.cuda(devices.current_index())
 
     def connect(self, exchange: Callable[[str], list[str]]) -> None:
-        """Make NCCL's communicator; its address is sent by MPI."""
+        """Make NCCL's communicator; `exchange` gives all processes the texts of all."""
         address = self.nccl.get_unique_id().as_bytes.hex() if self.rank == 0 else ""
         address = exchange(address)[0]
         with cuda.device(self.device):
@@ -97,6 +93,16 @@ class NcclBackend(MpiBackend):
             self.communicator = self.nccl.Communicator.init(
                 self.size, self.rank, self.nccl.UniqueId.from_bytes(bytes.fromhex(address))
             )
+
+    @property
+    def together(self) -> Any:
+        """Messages that are started in it are one operation."""
+        return self.nccl.group
+
+    def free(self) -> None:
+        """Disconnect, when what runs has ended."""
+        self.stream.synchronize()
+        self.communicator.destroy()
 
     # ---- collectives ------------------------------------------------------------------------------------------
 
@@ -116,7 +122,7 @@ class NcclBackend(MpiBackend):
         with no_grad():
             return x.detach().contiguous()
 
-    def _reducible(self, x: Tensor, op: ReduceOp) -> tuple[Tensor, Any]:  # type: ignore[override]
+    def _reducible(self, x: Tensor, op: ReduceOp) -> tuple[Tensor, Any]:
         """The elements in a dtype that NCCL can reduce, and NCCL's operator."""
         if op not in _NCCL_OPERATORS:
             raise ValueError(f"Cannot use ReduceOp.{op.name} with NCCL")
@@ -201,6 +207,53 @@ class NcclBackend(MpiBackend):
             lambda stream: self.communicator.reduce_scatter(sent, received, operator, stream=stream),
             lambda: _overwrite(x, own.reshape(x.shape)),
         )
+
+    def _messages(self, sent: Sequence[tuple[Tensor, int]], received: Sequence[tuple[Tensor, int]]) -> Any:
+        """Start to send tensors to processes and to receive others, as one operation."""
+        outward = [(self._dense(x), rank) for x, rank in sent]
+        inward = [(self._dense(x), rank) for x, rank in received]
+
+        def work(stream: int) -> None:
+            with self.nccl.group():
+                for x, rank in outward:
+                    self.communicator.send(_Span(x, as_bytes=True), rank, stream=stream)
+                for x, rank in inward:
+                    self.communicator.recv(_Span(x, as_bytes=True), rank, stream=stream)
+
+        def finish() -> None:
+            for (x, _), (result, _) in zip(received, inward, strict=True):
+                _overwrite(x, result)
+
+        return self._start([x for x, _ in (*outward, *inward)], work, finish)
+
+    def gather(self, parts: Sequence[Tensor] | None, x: Tensor, root: int) -> Any:
+        """Start to give the root every `x`, in `parts` by rank."""
+        return self._messages([(x, root)], [(part, rank) for rank, part in enumerate(parts or ())])
+
+    def scatter(self, x: Tensor, parts: Sequence[Tensor] | None, root: int) -> Any:
+        """Start to give every process its part of those of the root, in `x`."""
+        return self._messages([(part, rank) for rank, part in enumerate(parts or ())], [(x, root)])
+
+    def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Any:
+        """Start to give every process the input of its own number of all, in `outputs` by rank."""
+        sent, received = ([(x, rank) for rank, x in enumerate(xs)] for xs in (inputs, outputs))
+        return self._messages(sent, received)
+
+    def send(self, x: Tensor, to: int, tag: int, text: Any) -> Any:
+        """Start to send a tensor to one process."""
+        return self._messages([(x, to)], [])
+
+    def receive(self, x: Tensor, source: int | None, tag: int, check: Any) -> Any:
+        """Start to receive a tensor of one process."""
+        if source is None:
+            raise DistError("recv: nccl receives from one process", remedy="give src, or use the backend gloo")
+        made = self._messages([], [(x, source)])
+        made.source = source
+        return made
+
+    def barrier(self) -> Any:
+        """Start to wait for all processes."""
+        return self.all_reduce(zeros(1, device=self.device), ReduceOp.SUM)
 
 
 def _overwrite(x: Tensor, result: Tensor) -> None:

@@ -12,7 +12,7 @@ from ...func.trees import tree_map
 from ...functional.creation.likeness import empty_like, zeros_like
 from ...tensors import Tensor
 from ..collectives import broadcast
-from ..process_group import get_rank
+from ..groups import get_rank
 
 if TYPE_CHECKING:
     Module = Any  # the rooms of these two are above this one

@@ -71,7 +71,7 @@ class DistributedDataParallel(Module):
         find_unused_parameters: bool = False,
     ) -> None:
         super().__init__()
-        self.process_group = dist.process_group.default_group(process_group)
+        self.process_group = dist.groups.default_group(process_group)
         trained = [(name, x) for name, x in module.named_parameters() if x.requires_grad]
         if not trained:
             raise RuntimeError(
@@ -160,7 +160,7 @@ def _check_same(parameters: Sequence[tuple[str, Tensor]], group: dist.ProcessGro
     """Raise in all processes unless all have parameters of the same names, shapes and dtypes."""
     facts = [f"{name} of shape {tuple(x.shape)}, {x.dtype}" for name, x in parameters]
     digests = [int.from_bytes(hashlib.sha256(fact.encode()).digest()[:7], "big") for fact in facts]
-    counts = [zeros(1, dtype=int64) for _ in range(group.size)]
+    counts = [zeros(1, dtype=int64) for _ in range(group.size())]
     dist.all_gather(counts, tensor([len(facts)], dtype=int64), group)
     for rank, count in enumerate(counts):
         if int(count) != int(counts[0]):
@@ -168,7 +168,7 @@ def _check_same(parameters: Sequence[tuple[str, Tensor]], group: dist.ProcessGro
                 f"DDP expects same model across all ranks, but Rank 0 has {int(counts[0])} params, while rank {rank} "
                 f"has inconsistent {int(count)} params."
             )
-    rows = [zeros(len(facts), dtype=int64) for _ in range(group.size)]
+    rows = [zeros(len(facts), dtype=int64) for _ in range(group.size())]
     dist.all_gather(rows, tensor(digests, dtype=int64), group)
     for place, fact in enumerate(facts):
         differing = [rank for rank, row in enumerate(rows) if int(row[place]) != int(rows[0][place])]
@@ -176,7 +176,7 @@ def _check_same(parameters: Sequence[tuple[str, Tensor]], group: dist.ProcessGro
             raise DistError(
                 f"DDP expects same model across all ranks, but params[{place}] of rank {differing[0]} appears not "
                 "to match the same param in process 0.",
-                f"in rank {group.rank} it is {fact}",
+                f"in rank {group.rank()} it is {fact}",
             )
 
 
@@ -186,9 +186,9 @@ def _broadcast(tensors: Sequence[Tensor], group: dist.ProcessGroup, limit: int) 
         for positions in split(tensors, (limit,)):
             own = [tensors[position].detach() for position in positions]
             flat = own[0] if len(own) == 1 else cat([x.reshape(-1) for x in own])
-            dist.broadcast(flat, 0, group)
+            dist.broadcast(flat, group=group, group_src=0)
             start = 0
-            for x in own if len(own) > 1 and group.rank != 0 else ():
+            for x in own if len(own) > 1 and group.rank() != 0 else ():
                 x.copy_(flat.narrow(0, start, x.numel()).reshape(x.shape))
                 start += x.numel()
 

@@ -115,7 +115,7 @@ class Reducer:
         return (
             "Expected to have finished reduction in the prior iteration before starting a new one. This error "
             "indicates that your module has parameters that were not used in producing loss.\n"
-            f"  rank {self.group.rank} got no gradients for: {shown}\n"
+            f"  rank {self.group.rank()} got no gradients for: {shown}\n"
             "  Fix: make all forward outputs part of the loss, or pass find_unused_parameters=True to "
             "DistributedDataParallel"
         )

@@ -23,3 +23,6 @@ class ReduceOp(Enum):
     BAND = "band"
     BOR = "bor"
     BXOR = "bxor"
+
+
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # annotations name it

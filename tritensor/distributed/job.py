@@ -1,0 +1,149 @@
+"""The processes of a job: how they are connected, what they say when they leave, and what ends them all."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Protocol
+
+from ..errors import explain
+from . import failure, liveness
+from .store import PrefixStore, Store, receive
+
+
+class Group(Protocol):
+    """The attributes of a process group that this file reads."""
+
+    group_name: str
+    ranks: tuple[int, ...]
+    timeout: timedelta
+    exchanges: int
+
+
+class Job:
+    """All processes that have joined, as one of them sees them.
+
+    Attributes:
+        store: the store in which they met; None where the launcher's MPI connected them.
+        groups: the groups that this process is in, by name.
+    """
+
+    def __init__(self, rank: int, size: int, timeout: timedelta, store: Store | None) -> None:
+        self.rank, self.size, self.timeout, self.store = rank, size, timeout, store
+        self.checked = False
+        self.local_rank = 0
+        self.links = liveness.Links(rank)
+        self.groups: dict[str, Any] = {}
+        self.made = 0  # groups, for their names
+        self.host: Any = None
+        self.backend = ""
+        self._left: dict[int, dict[str, int]] = {}
+        self._life: socket.socket | None = None
+
+    def find_neighbours(self, facts: Sequence[str]) -> None:
+        """Link to the other ranks of this machine.
+
+        Args:
+            facts: what `fact` returned in each rank.
+        """
+        split = [row.split("|") for row in facts]
+        self.checked = any(flag == "1" for _, flag, _ in split)
+        addresses = {rank: address for rank, (host, _, address) in enumerate(split) if host == split[self.rank][0]}
+        self.local_rank = list(addresses).index(self.rank)
+        self.links.connect(addresses)
+        self.links.watch(self._report, self._end)
+
+    def fact(self, checked: bool) -> str:
+        """What the others need to know of this rank."""
+        return f"{socket.gethostname()}|{int(checked)}|{self.links.listen()}"
+
+    def exchange_by_store(self, group: Group, text: str) -> list[str]:
+        """The texts of all processes of a group, where there is no host backend."""
+        assert self.store is not None
+        group.exchanges += 1
+        own = PrefixStore(f"exchange/{group.group_name}/{group.exchanges}", self.store)
+        own.set_timeout(group.timeout)
+        own.set(str(self.rank), text)
+        return [value.decode("utf-8", "replace") for value in own.multi_get([str(rank) for rank in group.ranks])]
+
+    # ---- ends -------------------------------------------------------------------------------------------------
+
+    def watch_by(self, link: socket.socket) -> None:
+        """Learn by the store's server which ranks are gone, those of other machines too."""
+        self._life = link
+        threading.Thread(target=self._listen, args=(link,), name="tritensor job", daemon=True).start()
+
+    def _listen(self, link: socket.socket) -> None:
+        try:
+            while True:
+                rank, how = receive(link)
+                seen = time.monotonic()
+                ending = liveness.Ending(int(rank), 0, None, seen, how.decode("utf-8", "replace"))
+                # a neighbour's status is better known by its own link, unless it said why it ends
+                if how or not self.links.knows(int(rank)):
+                    self.links.gone.setdefault(int(rank), ending)
+                    if self._life is link:
+                        late = threading.Timer(liveness.GRACE, self._end_late, (ending,))
+                        late.daemon = True
+                        late.start()
+        except (OSError, ConnectionError, ValueError):
+            pass  # closed by this process, or the server's machine is gone, which its ranks' ends say
+
+    def _end_late(self, ending: liveness.Ending) -> None:
+        if self._life is not None and not self.links.told:
+            self._end(ending)
+
+    def farewells(self) -> dict[int, dict[str, int]]:
+        """The ranks that have left, with the number of their last collective in each group."""
+        if self.host is not None:
+            self._left.update(self.host.farewells())
+        return self._left
+
+    def leave(self) -> None:
+        """Tell the others that this process starts no more collectives, and wait for those that run."""
+        if self.host is not None:
+            self.host.farewell({name: group.sequence for name, group in self.groups.items()})
+        self._say(b"leaves")
+        for group in list(self.groups.values()):
+            group.close()
+        self.links.leave()
+
+    def _say(self, *words: bytes) -> None:
+        life, self._life = self._life, None
+        if life is not None:
+            from .server import packed
+
+            try:
+                life.sendall(packed(list(words)))
+                life.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            life.close()
+
+    def abort(self, why: str = "") -> None:
+        """End the whole job now."""
+        if self.store is None:
+            self.links.leave(ends_the_job=True)
+            self.host.abort()
+        self._say(b"ends", f"rank {self.rank} ended the job{': ' * bool(why)}{why}".encode())
+        self.links.forget()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+    def _report(self, ending: liveness.Ending) -> None:
+        failure.say(self.rank, f"{ending} (process {ending.process})\n")
+
+    def _end(self, ending: liveness.Ending) -> None:
+        failure.say(
+            self.rank,
+            explain(str(ending), *([ending.which.rstrip("; ")] if ending.process else []), remedy=ending.remedy)
+            + f"\nrank {self.rank} of {self.size} ended the job, in which not all can take part any more.\n",
+        )
+        failure.last_words()
+        self.abort(str(ending))

@@ -1,0 +1,293 @@
+"""The process that ranks meet at: a store of keys and values (`TCPStore`), and what MPICH asks to start by (PMI-1).
+
+`start` runs this file as a program beside rank 0, by the standard library alone. It is a process and not a thread,
+because `MPI_Init` of rank 0 keeps Python's lock while it waits for answers from here. It outlives rank 0 until the
+other ranks have disconnected, so that they learn how the job ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+MAGIC = b"tritensor store 1"
+_LENGTH = struct.Struct("!I")
+_LARGEST = 1 << 30
+
+
+def packed(fields: list[bytes]) -> bytes:
+    """A message: the length of what follows, then each field with its length."""
+    body = b"".join(_LENGTH.pack(len(field)) + field for field in fields)
+    return _LENGTH.pack(len(body)) + body
+
+
+def unpacked(body: bytes) -> list[bytes]:
+    """The fields of a message without its length."""
+    fields, place = [], 0
+    while place < len(body):
+        (length,) = _LENGTH.unpack_from(body, place)
+        fields.append(body[place + 4 : place + 4 + length])
+        place += 4 + length
+    return fields
+
+
+class _Client:
+    """A connection: what has arrived of its next message, and which rank it belongs to."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self.arrived = b""
+        self.rank: bytes | None = None  # of connections that say whether a rank lives
+        self.job = b""
+        self.started: int | None = None  # the rank of an MPI process
+        self.known = False
+
+
+class Server:
+    """Answers clients one after another; all its state is in memory."""
+
+    def __init__(self, listener: socket.socket, parent: int | None) -> None:
+        self.values: dict[bytes, bytes] = {}
+        # what waits: client, keys, deadline, whether it gets the value
+        self.waiting: list[tuple[_Client, list[bytes], float, bool]] = []
+        self.clients: set[_Client] = set()
+        self.parted = parent is None
+        self.selector = selectors.DefaultSelector()
+        self.listener, self.parent = listener, parent
+        self.selector.register(listener, selectors.EVENT_READ, "listener")
+        if parent is not None:
+            self.selector.register(parent, selectors.EVENT_READ, "parent")
+        self.inside: list[_Client] = []  # MPI processes in a barrier
+        self.pmi: dict[str, str] = {}
+        self.size = 1
+        self.name = f"tritensor-{os.getpid()}-{time.time_ns()}"  # MPICH's shared memory is called by it
+
+    def run(self) -> None:
+        """Serve until the parent and all clients have gone."""
+        while self.clients or not (self.parted and self.parent is not None):
+            pause = min((deadline for _, _, deadline, _ in self.waiting), default=None)
+            for key, _ in self.selector.select(None if pause is None else max(0.0, pause - time.monotonic())):
+                if key.data == "listener":
+                    link, _ = self.listener.accept()
+                    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                    client = _Client(link)
+                    self.clients.add(client)
+                    self.selector.register(link, selectors.EVENT_READ, client)
+                elif key.data == "parent":  # its end of the pipe was closed
+                    self.selector.unregister(key.fileobj)
+                    self.selector.unregister(self.listener)
+                    self.listener.close()
+                    self.parted = True
+                elif key.data in self.clients:
+                    self.read(key.data)
+            now = time.monotonic()
+            for entry in [entry for entry in self.waiting if entry[2] <= now]:
+                self.waiting.remove(entry)
+                self.send(entry[0], [b"timeout"])
+
+    def read(self, client: _Client) -> None:
+        """Take what a client sent, and answer the messages that are whole."""
+        try:
+            data = client.link.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            self.drop(client)
+            return
+        client.arrived += data
+        try:
+            while client in self.clients and self.one(client):
+                pass
+        except (ValueError, struct.error, IndexError, KeyError):  # not a client of ours
+            self.drop(client)
+
+    def one(self, client: _Client) -> bool:
+        """Answer the first whole message; False if there is none."""
+        arrived = client.arrived
+        if not client.known and (arrived.startswith(b"cmd=") or client.started is not None):
+            line, found, rest = arrived.partition(b"\n")
+            if found:
+                client.arrived = rest
+                self.start(client, dict(word.partition("=")[::2] for word in line.decode().split(" ")))
+            return bool(found)
+        if len(arrived) < 4:
+            return False
+        (length,) = _LENGTH.unpack_from(arrived)
+        if length > _LARGEST:
+            raise ValueError(length)
+        if len(arrived) < 4 + length:
+            return False
+        client.arrived = arrived[4 + length :]
+        self.answer(client, unpacked(arrived[4 : 4 + length]))
+        return True
+
+    def send(self, client: _Client, fields: list[bytes]) -> None:
+        """Send a message, or drop a client that is gone."""
+        self.sendall(client, packed(fields))
+
+    def sendall(self, client: _Client, data: bytes) -> None:
+        """Send bytes, or drop a client that is gone."""
+        try:
+            client.link.sendall(data)
+        except OSError:
+            self.drop(client)
+
+    def drop(self, client: _Client) -> None:
+        """Forget a client; the others learn that its rank is gone if it did not say that it leaves."""
+        if client not in self.clients:
+            return
+        self.clients.discard(client)
+        self.selector.unregister(client.link)
+        client.link.close()
+        self.waiting = [entry for entry in self.waiting if entry[0] is not client]
+        if client.rank is not None:
+            self.tell(client, b"")
+
+    def tell(self, gone: _Client, how: bytes) -> None:
+        """Tell the other ranks of a job that one is gone, and how it ended if it said so."""
+        rank, gone.rank = gone.rank, None
+        for other in list(self.clients):
+            if other.rank is not None and other.job == gone.job and rank is not None:
+                self.send(other, [rank, how])
+
+    # ---- the store --------------------------------------------------------------------------------------------
+
+    def answer(self, client: _Client, fields: list[bytes]) -> None:
+        """Do what a message asks for."""
+        what, *rest = fields
+        if not client.known and what != MAGIC:
+            raise ValueError(what)
+        if what == MAGIC:
+            client.known = True
+            self.send(client, [MAGIC])
+        elif what == b"lives":  # this connection is a rank's, until it ends or says how the rank ends
+            client.job, client.rank = rest
+        elif what == b"leaves":
+            client.rank = None
+        elif what == b"ends":
+            self.tell(client, rest[0])
+        elif what == b"set":
+            self.set(rest[0], rest[1])
+            self.send(client, [b"ok"])
+        elif what == b"add":
+            total = int(self.values.get(rest[0], b"0")) + int(rest[1])
+            self.set(rest[0], b"%d" % total)
+            self.send(client, [b"ok", b"%d" % total])
+        elif what == b"append":
+            self.set(rest[0], self.values.get(rest[0], b"") + rest[1])
+            self.send(client, [b"ok"])
+        elif what == b"compare":
+            present = self.values.get(rest[0])
+            if present == rest[1] or (present is None and not rest[1]):
+                self.set(rest[0], rest[2])
+            self.send(client, [b"ok", self.values.get(rest[0], rest[1])])
+        elif what in (b"get", b"wait"):
+            keys = rest[1:]
+            if all(key in self.values for key in keys):
+                self.give(client, keys, what == b"get")
+            else:
+                deadline = time.monotonic() + float(rest[0])
+                self.waiting.append((client, keys, deadline, what == b"get"))
+        elif what == b"check":
+            self.send(client, [b"ok", b"%d" % all(key in self.values for key in rest)])
+        elif what == b"delete":
+            self.send(client, [b"ok", b"%d" % (self.values.pop(rest[0], None) is not None)])
+        elif what == b"keys":
+            self.send(client, [b"ok", *self.values])
+        else:
+            raise ValueError(what)
+
+    def set(self, key: bytes, value: bytes) -> None:
+        """Set a value, and answer those that waited for it."""
+        self.values[key] = value
+        for entry in list(self.waiting):
+            client, keys, _, gets = entry
+            if all(key in self.values for key in keys):
+                self.waiting.remove(entry)
+                self.give(client, keys, gets)
+
+    def give(self, client: _Client, keys: list[bytes], gets: bool) -> None:
+        """Answer a client that asked for keys which are there."""
+        self.send(client, [b"ok", *([self.values[key] for key in keys] if gets else [])])
+
+    # ---- PMI-1, the language in which MPICH's processes are started -----------------------------------------------
+
+    def start(self, client: _Client, words: dict[str, str]) -> None:
+        """Answer a line of an MPI process that starts."""
+        command = words["cmd"]
+        if command == "initack":
+            client.started = int(words["pmiid"])
+            self.size = int(self.values[b"pmi/size"])
+            self.say(client, "initack rc=0")
+            for name, value in (("size", self.size), ("rank", client.started), ("debug", 0)):
+                self.say(client, f"set {name}={value}")
+        elif command == "init":
+            self.say(client, "response_to_init pmi_version=1 pmi_subversion=1 rc=0")
+        elif command == "get_maxes":
+            self.say(client, "maxes kvsname_max=256 keylen_max=256 vallen_max=4096 rc=0")
+        elif command == "get_appnum":
+            self.say(client, "appnum appnum=0 rc=0")
+        elif command == "get_my_kvsname":
+            self.say(client, f"my_kvsname kvsname={self.name} rc=0")
+        elif command == "get_universe_size":
+            self.say(client, f"universe_size size={self.size} rc=0")
+        elif command == "put":
+            self.pmi[words["key"]] = words["value"]
+            self.say(client, "put_result rc=0 msg=success")
+        elif command == "get":
+            found = self.pmi.get(words["key"])
+            if words["key"] == "PMI_process_mapping":
+                found = self.values[b"pmi/mapping"].decode()
+            lacks = "get_result rc=-1 msg=key_not_found value=unknown"
+            self.say(client, lacks if found is None else f"get_result rc=0 msg=success value={found}")
+        elif command == "barrier_in":
+            self.inside.append(client)
+            if len(self.inside) == self.size:
+                inside, self.inside = self.inside, []
+                for each in inside:
+                    self.say(each, "barrier_out rc=0")
+        elif command == "finalize":
+            self.say(client, "finalize_ack rc=0")
+        elif command == "abort":
+            self.drop(client)
+        else:
+            self.say(client, f"{command} rc=-1 msg=unknown_command")
+
+    def say(self, client: _Client, line: str) -> None:
+        """Send a line to an MPI process."""
+        self.sendall(client, f"cmd={line}\n".encode())
+
+
+def start(listener: socket.socket) -> Any:
+    """Serve at a socket that listens, until this process ends: in a process of its own, or, where none can be given
+    a socket (Windows), in a thread."""
+    if os.name != "posix":
+        threading.Thread(target=Server(listener, None).run, name="tritensor store", daemon=True).start()
+        return None
+    # its input is the pipe that ends with this process; -I and -S start it in 20 ms
+    command = [sys.executable, "-I", "-S", __file__, str(listener.fileno())]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[listener.fileno()])
+    listener.close()
+    return process
+
+
+def main() -> None:
+    """Serve at the socket that was inherited."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # those end the ranks, which end this
+    with contextlib.suppress(KeyboardInterrupt):
+        Server(socket.socket(fileno=int(sys.argv[1])), sys.stdin.fileno()).run()
+
+
+if __name__ == "__main__":
+    main()
