@@ -1,4 +1,4 @@
-"""The command line: `python -m tritensor doctor`, `inspect FILE`, `profile SCRIPT`, `run SCRIPT`,
+"""The command line: `python -m tritensor doctor`, `inspect FILE`, `launch SCRIPT`, `profile SCRIPT`, `run SCRIPT`,
 `scan PATH` and `tune`."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ USAGE = """usage: python -m tritensor COMMAND
 
   doctor          what is installed, which devices there are, why CUDA is or is not available
   inspect FILE    what a checkpoint holds, and whether loading it would be refused
+  launch SCRIPT   a program that imports torch, run by tritensor in several processes; torchrun's options
   profile SCRIPT  what a program's kernels ask of a card, and the predicted time; options: --card, --sample N,
                   --trace FILE.json, --roofline FILE.png
   run SCRIPT ...  a program that imports torch, run by tritensor; options: --simulate-cuda N, --checked, --profile
@@ -29,6 +30,7 @@ USAGE = """usage: python -m tritensor COMMAND
 COMMANDS = {
     "doctor": ".scripts.doctor",
     "inspect": ".serialization.inspect",
+    "launch": ".scripts.launch",
     "profile": ".scripts.profile",
     "run": ".scripts.run",
     "scan": ".scripts.scan",

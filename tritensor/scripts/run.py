@@ -39,14 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--checked", action="store_true", help="compare every kernel with its reference")
     parser.add_argument("--profile", action="store_true", help="print the functions that took most time")
     options = parsed(parser, arguments)
-    if options.simulate_cuda is not None and options.simulate_cuda < 0:
-        parser.error(f"--simulate-cuda: expected a number of at least 0, got {options.simulate_cuda}")
-    if options.simulate_cuda is not None:
-        _set(settings.simulate_cuda, options.simulate_cuda)
-        try:
-            _ = options.simulate_cuda and require()
-        except DeviceError as error:
-            parser.error(str(error))
+    simulate(parser, options.simulate_cuda)
     if options.checked:
         _set(settings.check, True)
     profile = cProfile.Profile()
@@ -58,6 +51,23 @@ def main(arguments: Sequence[str]) -> int:
         if options.profile:
             profile.disable()
             pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(_SHOWN)
+
+
+def simulate(parser: argparse.ArgumentParser, devices: int | None) -> None:
+    """Simulate CUDA devices in this process and those that it starts, if the option for it was given.
+
+    Raises:
+        SystemExit: it cannot be done.
+    """
+    if devices is None:
+        return
+    if devices < 0:
+        parser.error(f"--simulate-cuda: expected a number of at least 0, got {devices}")
+    _set(settings.simulate_cuda, devices)
+    try:
+        _ = devices and require()
+    except DeviceError as error:
+        parser.error(str(error))
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -85,6 +95,10 @@ def execute(options: argparse.Namespace) -> int:
             runpy.run_path(options.script, run_name="__main__")
     except Exception as error:
         traceback.print_exception(error.with_traceback(_from_program(error.__traceback__)))
+        if "TORCHELASTIC_ERROR_FILE" in os.environ:  # a launcher tells it again
+            from ..distributed.elastic.multiprocessing.errors import record_exception
+
+            record_exception(error)
         return 1
     return 0
 
@@ -95,12 +109,18 @@ def _set(setting: settings.Setting[int] | settings.Setting[bool], value: int) ->
     os.environ[setting.variable] = str(int(value))
 
 
+def provide() -> None:
+    """Let the processes that this one starts find tritensor, and as torch, too."""
+    own = [str(_SHIMS), str(Path(__file__).parents[2])]
+    there = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path not in own]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*own, *there])
+
+
 def _prepare(options: argparse.Namespace) -> None:
     """The arguments and the path that the program finds, and the environment of the processes that it starts."""
-    own = [str(_SHIMS), str(Path(__file__).parents[2])]
-    os.environ["PYTHONPATH"] = os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
+    provide()
     sys.argv = [options.script, *options.arguments]
-    sys.path.insert(1, own[0])
+    sys.path.insert(1, str(_SHIMS))
     if not options.module:
         sys.path.insert(0, str(Path(options.script).resolve().parent))
     names.install()

@@ -1,0 +1,1 @@
+"""How the workers of a job end, as their launcher sees it."""
