@@ -95,8 +95,7 @@ def init_process_group(
     try:
         if communicators is not None:
             made.poll(lambda: all(request.Test() for _, request in opening), started)
-            if job.store is not None:
-                unlink_memory()
+            unlink_memory()
         job.find_neighbours(made.exchange(job.fact(checked), started))
         if job.store is not None and job.size > 1:
             job.watch_by(meeting.life_of(job.store, job.rank))

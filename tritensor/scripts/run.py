@@ -8,7 +8,6 @@ import os
 import pstats
 import runpy
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -94,11 +93,13 @@ def execute(options: argparse.Namespace) -> int:
         else:
             runpy.run_path(options.script, run_name="__main__")
     except Exception as error:
-        traceback.print_exception(error.with_traceback(_from_program(error.__traceback__)))
+        error = error.with_traceback(_from_program(error.__traceback__))
         if "TORCHELASTIC_ERROR_FILE" in os.environ:  # a launcher tells it again
             from ..distributed.elastic.multiprocessing.errors import record_exception
 
             record_exception(error)
+        # prints it, and ends the job of a rank
+        sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
 
