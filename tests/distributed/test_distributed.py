@@ -50,6 +50,13 @@ def test_collectives_on_simulated_devices(late):
     assert done.stdout == "all collectives on 2 ranks\n"
 
 
+@pytest.mark.thorough
+@needs_mpi
+def test_collectives_with_gradients():
+    done = launch(2, "gradients.py")
+    assert (done.returncode, done.stdout) == (0, "gradients pass through collectives\n"), done.stderr
+
+
 @needs_mpi
 def test_collectives_without_mpiexec():
     """A program that is started alone is a job of one process."""

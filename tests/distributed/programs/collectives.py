@@ -225,7 +225,9 @@ def the_group(rank, size):
     assert not dist.is_initialized()
     assert dist.group.WORLD is None
     # what a launcher says is known; without one more than one process need an address
-    wrong_size, wrong_rank = ("world_size=", "rank=") if "PMI_RANK" in os.environ else ("variable RANK", "variable MASTER_ADDR")
+    wrong_size, wrong_rank = (
+        ("world_size=", "rank=") if "PMI_RANK" in os.environ else ("variable RANK", "variable MASTER_ADDR")
+    )
     refused(ValueError, wrong_size, dist.init_process_group, "mpi", None, None, size + 1)
     refused(ValueError, wrong_rank, dist.init_process_group, "mpi", None, None, size, rank + size)
     dist.init_process_group("MPI", "env://", world_size=size, rank=rank)
