@@ -12,7 +12,7 @@ from ..memory.deferred import Deferred
 from ..memory.lifted import Lifted
 from .leaves import accumulate
 from .levels import in_all, levels_of
-from .mode import set_grad_enabled
+from .mode import recording, set_grad_enabled
 from .tape import propagate
 
 _stack: Any = None
@@ -69,12 +69,24 @@ def _propagated(*given: Any) -> list[Any]:
     try:
         found = propagate(*given)
     except BaseException:
+        if recording.current is None:
+            recording.waiting = ()
         if Deferred.used:
             Deferred.rules.end_pass(failed=True)
         raise
     if Deferred.used:
         Deferred.rules.end_pass()
+    if recording.waiting and recording.current is None:
+        waiting, recording.waiting = recording.waiting, ()
+        for each in waiting:
+            each()
     return found
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Call a function once the backward pass that is running in this thread has ended, the outermost if one runs inside
+    of another; it is forgotten if the pass fails."""
+    recording.waiting = (*recording.waiting, callback)
 
 
 def _as_tuple(value: object) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ class _Recording(threading.local):
     inference = False
     selective = False  # in a backward pass to some tensors only
     current: Any = None  # the backward pass: its roots, nodes that lead to targets, and targets
+    waiting: tuple[Callable[[], None], ...] = ()  # what to call when it has ended
 
 
 recording = _Recording()
