@@ -44,6 +44,7 @@ _LATER = (
     "fft",
     "func",
     "functional",
+    "futures",
     "hub",
     "jit",
     "library",
@@ -82,8 +83,8 @@ _FROM = {
 }
 
 __all__ = ["__version__", "accelerator", "amp", "array_api", "autograd", "backends", "compile", "compiler", "cpu"]
-__all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "hub", "inf", "jit", "library"]
-__all__ += ["linalg", "load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "ops", "optim"]
+__all__ += ["cuda", "distributed", "distributions", "e", "fft", "func", "functional", "futures", "hub", "inf", "jit"]
+__all__ += ["library", "linalg", "load", "masked", "multiprocessing", "nan", "newaxis", "nn", "onnx", "ops", "optim"]
 __all__ += ["overrides", "pi", "plot", "profiler", "quasirandom", "random", "return_types", "save", "serialization"]
 __all__ += ["settings", "signal", "sparse", "special", "testing", "utils", "version", "vision", "vmap"]
 __all__ = sorted([*__all__, *_PACKAGE.listed()])

@@ -37,6 +37,7 @@ DOORS = {
     "functional": "amp backends cpu fft library masked overrides quasirandom random signal sparse special",
     "linalg": "array_api",
     "cuda": "accelerator profiler pytest_plugin testing",
+    "distributed": "futures",
     "nn": "compiler distributions scripts",
     "optim": "sklearn",
     "serialization": "hub",
