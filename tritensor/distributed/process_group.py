@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import DistError
 from ..tensors import Tensor
 from . import checks
+from .futures import Future
 from .job import Job
 
 # How a waiting process polls: for 10 ms it only yields the core between polls, then it sleeps for 50 us, growing to 1
@@ -74,6 +75,13 @@ class Work:
     def source_rank(self) -> int:
         """The rank of the group that sent the message."""
         return int(self._operation.source)
+
+    def get_future(self) -> Future[list[Any]]:
+        """A future with `result()`, which waits for the collective when it is waited for."""
+        future: Future[list[Any]] = Future._of(
+            self.is_completed, lambda: future._fulfil(lambda: self.wait() and self.result())
+        )
+        return future
 
     def __repr__(self) -> str:
         return f"<Work {self._call}>"
