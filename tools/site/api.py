@@ -49,6 +49,7 @@ MODULES = {
     "utils.checkpoint": "Recomputing in backward passes",
     "utils.benchmark": "Times of statements",
     "distributed": "Several processes",
+    "distributed.algorithms.join": "Uneven inputs",
     "futures": "Values that are there later",
     "multiprocessing": "Processes that share tensors",
     "distributions": "Probability distributions",
