@@ -50,6 +50,7 @@ MODULES = {
     "utils.benchmark": "Times of statements",
     "distributed": "Several processes",
     "distributed.algorithms.join": "Uneven inputs",
+    "distributed.algorithms.ddp_comm_hooks": "Hooks that average gradients",
     "futures": "Values that are there later",
     "multiprocessing": "Processes that share tensors",
     "distributions": "Probability distributions",

@@ -16,6 +16,7 @@ from . import failure as _failure
 from .backends import is_gloo_available, is_mpi_available, is_nccl_available, is_ucc_available, is_xccl_available
 from .collectives import *
 from .device_mesh import *
+from .grad_bucket import BuiltinCommHookType, GradBucket
 from .groups import *
 from .meeting import *
 from .objects import *
@@ -24,7 +25,8 @@ from .process_group import ProcessGroup, Work
 from .reduction import ReduceOp
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 
-__all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "HashStore"]
+__all__ = ["BuiltinCommHookType", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore"]
+__all__ += ["GradBucket", "HashStore"]
 __all__ += ["PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "is_available"]
 __all__ += ["is_backend_available", "is_gloo_available", "is_mpi_available", "is_nccl_available", "is_ucc_available"]
 __all__ += ["is_xccl_available", "reduce_op"]
