@@ -10,7 +10,8 @@ from ...errors import require, warn
 from ...functional.creation.creation import full
 from ...types import devices
 from ..collectives import all_reduce
-from ..process_group import ProcessGroup, Work, get_rank
+from ..groups import get_rank
+from ..process_group import ProcessGroup, Work
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 _MANY = 1000  # iterations that a process runs for others without a warning

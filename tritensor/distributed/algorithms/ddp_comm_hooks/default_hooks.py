@@ -10,7 +10,8 @@ from ....types import dtypes
 from ...collectives import all_reduce
 from ...futures import Future
 from ...grad_bucket import GradBucket
-from ...process_group import ProcessGroup, get_world_size
+from ...groups import get_world_size
+from ...process_group import ProcessGroup
 
 __all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook"]
 __all__ += ["fp16_compress_wrapper"]

@@ -22,7 +22,7 @@ from ....tensors import Tensor
 from ...collectives import all_reduce
 from ...futures import Future
 from ...grad_bucket import GradBucket
-from ...process_group import get_world_size
+from ...groups import get_world_size
 from .default_hooks import averaged
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
