@@ -60,7 +60,7 @@ class Operation:
 
     host_waits = True  # results are there when it has ended, and not before
 
-    def __init__(self, start: Callable[[], Any], finish: Callable[[], None], keep: Any = None) -> None:
+    def __init__(self, start: Callable[[], Any], finish: Callable[[], None], keep: object = None) -> None:
         self._start: Callable[[], Any] | None = start
         self._request: Any = None
         self._finish: Callable[[], None] | None = finish
