@@ -1,6 +1,6 @@
 """Train one classifier of handwritten digits in several processes, each on its share of every batch.
 
-    mpiexec -n 4 python examples/train_digits_distributed.py
+    python -m tritensor launch -n 4 examples/train_digits_distributed.py      (or mpiexec -n 4 python ...)
     python examples/train_digits_distributed.py              (one process, the same result to rounding)
     TRITENSOR_SIMULATE_CUDA=1 mpiexec -n 2 python examples/train_digits_distributed.py --device cuda --epochs 2
 

@@ -37,8 +37,8 @@ reduce_op = ReduceOp  # the older name
 
 
 def is_available() -> bool:
-    """True if processes can be joined: whether mpi4py is installed."""
-    return is_mpi_available()
+    """True if processes can be joined: whether mpi4py or nccl4py is installed."""
+    return is_mpi_available() or is_nccl_available()
 
 
 def is_backend_available(backend: str) -> bool:
