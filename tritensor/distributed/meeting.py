@@ -266,8 +266,7 @@ def started_by(store: Store, rank: int) -> Iterator[None]:
     base = _base(store)
     if not isinstance(base, TCPStore) or os.name != "posix":
         raise DistError(f"MPI cannot be started by {base!r}", remedy="start the job with mpiexec")
-    host = "127.0.0.1" if base.host in ("0.0.0.0", "localhost") else base.host
-    mine = {"PMI_PORT": f"{host}:{base.port}", "PMI_ID": str(rank)}
+    mine = {"PMI_PORT": f"{base.reached}:{base.port}", "PMI_ID": str(rank)}
     hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("PMI_", "PMIX_", "OMPI_"))}
     os.environ.update(mine)
     try:
@@ -282,6 +281,6 @@ def life_of(store: Store, rank: int) -> socket.socket:
     """A connection that tells the other ranks of a job, by the store's server, when this one is gone."""
     base = _base(store)
     assert isinstance(base, TCPStore)
-    link = connect("127.0.0.1" if base.host == "0.0.0.0" else base.host, base.port, base.timeout.total_seconds())
+    link = connect(base.reached, base.port, base.timeout.total_seconds())
     link.sendall(server.packed([b"lives", str(base.joins).encode(), str(rank).encode()]))
     return link

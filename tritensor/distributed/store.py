@@ -218,8 +218,7 @@ class TCPStore(Store):
             made = listen(host_name, port) if master_listen_fd is None else socket.socket(fileno=master_listen_fd)
             self.port = made.getsockname()[1]
             self._served = server.start(made)
-        # a process that opens the store need not resolve its own name
-        self._link = connect("127.0.0.1" if is_master else host_name, self.port, timeout.total_seconds())
+        self._link = connect(self.reached, self.port, timeout.total_seconds())
         self.add("tritensor/connected", 1)
         if is_master and wait_for_workers and world_size is not None:
             limit = time.monotonic() + timeout.total_seconds()
@@ -240,9 +239,14 @@ class TCPStore(Store):
             except OSError as error:
                 raise DistNetworkError(f"the store at {self.host}:{self.port} is gone", str(error)) from None
 
+    @property
+    def reached(self) -> str:
+        """The host by which this process reaches it: one that opened it need not resolve its own name."""
+        return self.host if self._served is None else "127.0.0.1"
+
     def clone(self) -> TCPStore:
         """The same store by another connection."""
-        return TCPStore(self.host, self.port, timeout=self._timeout)
+        return TCPStore(self.reached, self.port, timeout=self._timeout)
 
     def close(self) -> None:
         """Disconnect. The store itself ends when all have, and the process that opened it."""
