@@ -42,6 +42,14 @@ def test_collectives(ranks):
 
 
 @needs_mpi
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.thorough) for ranks in (2, 4))])
+def test_collectives_of_large_arrays(ranks):
+    done = launch(ranks, "large_arrays.py")
+    assert (done.returncode, done.stdout) == (0, f"large arrays on {ranks} ranks\n"), done.stderr
+    assert done.stderr == ""
+
+
+@needs_mpi
 @needs_triton
 @pytest.mark.parametrize("late", [pytest.param("0", marks=pytest.mark.slow), "1"])
 def test_collectives_on_simulated_devices(late):

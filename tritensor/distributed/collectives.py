@@ -16,11 +16,10 @@ from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, require
 from ..operators.inplace import check_writable
 from ..tensors import Tensor
-from .backends.mpi import check_reduction
 from .checks import Call
 from .groups import default_group, outside, ranks_of
 from .process_group import ProcessGroup, Work
-from .reduction import ReduceOp
+from .reduction import ReduceOp, check_reduction
 
 __all__ = ["all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_to_all"]
 __all__ += ["all_to_all_single", "barrier", "broadcast", "gather", "reduce", "reduce_scatter"]

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import DistError
 from ..tensors import Tensor
 from . import checks
+from .backends import sliced
 from .futures import Future
 from .job import Job
 
@@ -135,6 +136,7 @@ _waiting: set[ProcessGroup] = set()
 
 def progress() -> None:
     """Go on with all collectives that have been started, without waiting."""
+    sliced.advance()
     for group in tuple(_waiting):
         queue = group.queue
         while queue and queue[0].begins():

@@ -1,8 +1,11 @@
-"""ReduceOp: the ways to combine values of several processes."""
+"""ReduceOp: the ways to combine values of several processes, and the dtypes that they are for."""
 
 from __future__ import annotations
 
 from enum import Enum
+
+from ..errors import DtypeError
+from ..tensors import Tensor
 
 
 class ReduceOp(Enum):
@@ -26,3 +29,18 @@ class ReduceOp(Enum):
 
 
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # annotations name it
+
+
+def check_reduction(operator: str, x: Tensor, op: ReduceOp) -> None:
+    """Raise for reductions without a meaning: the order of complex numbers, the bits of floating ones, the average of
+    integers."""
+    if x.is_complex() and op not in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT):
+        raise DtypeError(f"{operator} does not support {op.name} on complex tensors")
+    floating = x.is_complex() or x.is_floating_point()
+    if floating and op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR):
+        raise DtypeError(f"Cannot use ReduceOp.{op.name} with {x.dtype} tensors; it is for integers and booleans")
+    if not floating and op is ReduceOp.AVG:
+        raise DtypeError(
+            f"{operator} does not support AVG on {x.dtype} tensors",
+            remedy="convert to a floating dtype, or use SUM and divide",
+        )

@@ -13,36 +13,23 @@ import faulthandler
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...autograd.mode import no_grad
-from ...errors import DistError, DtypeError
+from ...errors import DistError
 from ...memory import copies
 from ...memory.array import DeviceArray
 from ...operators.inplace import write
 from ...tensors import Tensor, wrap
-from ...types import dtypes
 from ..checks import MESSAGE_SIZE
 from ..liveness import complete, release
 from ..reduction import ReduceOp
+from . import sliced
 
-_MPI_OPERATORS = {
-    ReduceOp.SUM: "SUM",
-    ReduceOp.AVG: "SUM",
-    ReduceOp.PRODUCT: "PROD",
-    ReduceOp.MIN: "MIN",
-    ReduceOp.MAX: "MAX",
-    ReduceOp.BAND: "BAND",
-    ReduceOp.BOR: "BOR",
-    ReduceOp.BXOR: "BXOR",
-}
-# Booleans are sent as bytes of 0 and 1, for which "any" and "all" are maximum and minimum.
-_ON_BOOLEANS = {ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN"}
-_BITWISE = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 _ends = False  # whether `_finalize` is registered
 # Tags: of the message that a process sends when it leaves, of `missing`, and how many messages may be under way.
 _FAREWELL, _MONITOR, _TAGS = 1, 2, 1 << 20
@@ -73,11 +60,14 @@ class Operation:
             self._request = start()
 
     def done(self) -> bool:
-        """True if it has ended; MPI makes progress only when it is called."""
+        """True if it has ended; MPI makes progress only when it is called, and so do reductions in slices."""
         if self._start is not None:
             return False
-        if self._request is not None and self._request.Test():
-            self._request = None
+        if self._request is not None:
+            if self._request.Test():
+                self._request = None
+            else:
+                sliced.advance()
         return self._request is None
 
     def finish(self) -> None:
@@ -99,6 +89,16 @@ def outgoing(x: Tensor) -> np.ndarray:
         waiting = copies.to_host(data, non_blocking=True)  # into pinned memory, which MPI then reads and writes
         return waiting if isinstance(waiting, np.ndarray) else waiting.wait()
     return wrap(data)._host_array()
+
+
+def landing(x: Tensor, apart: Sequence[np.ndarray]) -> np.ndarray:
+    """A contiguous host array for a tensor's result: its own memory, or new if that has gaps, is on a device or is
+    shared with one of the arrays `apart`."""
+    if x._data.__class__ is not DeviceArray:
+        array = x._host_array()
+        if array.flags.c_contiguous and not any(np.may_share_memory(array, each) for each in apart):
+            return array
+    return np.empty(tuple(x.shape), x._data.dtype)
 
 
 def incoming(x: Tensor, array: np.ndarray) -> None:
@@ -133,7 +133,7 @@ class MpiBackend:
         self.data, self.control, self.messages = communicators
         self.rank, self.size = self.data.rank, self.data.size
         self._sent: list[Any] = []
-        self._messages = 0
+        self._messages = self._exchanges = 0
 
     def part(self, ranks: Sequence[int], number: int) -> MpiBackend:
         """The backend of some of the processes, which all call this now; `number` is of these alone."""
@@ -215,6 +215,7 @@ class MpiBackend:
 
     def free(self) -> None:
         """Disconnect."""
+        sliced.forget(self.data)
         for communicator in (self.data, self.control, self.messages):
             communicator.Free()  # returns at once; messages that were sent still arrive
 
@@ -235,35 +236,48 @@ class MpiBackend:
 
     # ---- collectives ------------------------------------------------------------------------------------------
 
-    def _reducible(self, array: np.ndarray, op: ReduceOp) -> tuple[np.ndarray, Any, Callable[[np.ndarray], np.ndarray]]:
-        """The array in a dtype that MPI can reduce, MPI's operator, and a function to apply to the result."""
-        kind = dtypes.of(array.dtype)
-        name = _MPI_OPERATORS[op]
-        if kind.name == "bool":
-            array, name = array.view(np.uint8), _ON_BOOLEANS.get(op, name)
-        elif kind.is_floating_point and kind.itemsize < 4:
+    def _by_mpi(self, array: np.ndarray, op: ReduceOp) -> tuple[np.ndarray, Any, int]:
+        """What MPI reduces, its operator, and what to divide the result by."""
+        array, op = sliced.as_numbers(array, op)
+        if sliced.is_half(array.dtype):
             array = array.astype(np.float32)  # half precision is summed in single precision and rounded once
-        after = self._average if op is ReduceOp.AVG else _as_it_is
-        return array, getattr(self.mpi, name), after
+        return array, getattr(self.mpi, sliced.OPERATORS[op][0]), self.size if op is ReduceOp.AVG else 1
 
-    def _average(self, total: np.ndarray) -> np.ndarray:
-        total /= self.size
-        return total
+    def _by_slices(self, slices: list[np.ndarray], own: np.ndarray, takers: Sequence[int], op: ReduceOp) -> Any:
+        """Start a reduction in which every rank combines its own slice."""
+        own, op = sliced.as_numbers(own, op)
+        slices = [each.view(own.dtype) for each in slices]
+        return sliced.Reduction(self.data, self._next_tag(), slices, own, takers, op)
+
+    def _next_tag(self) -> int:
+        self._exchanges += 1  # when data are sent, in the same order in all processes
+        return 2 * self._exchanges % (1 << 15)
 
     def all_reduce(self, x: Tensor, op: ReduceOp) -> Operation:
         """Reduces; every process gets the result in `x`."""
-        array, operator, after = self._reducible(outgoing(x), op)
-        return Operation(
-            lambda: self.data.Iallreduce(self.mpi.IN_PLACE, array, operator), lambda: incoming(x, after(array)), array
-        )
+        return self._reduce(x, range(self.size), op)
 
     def reduce(self, x: Tensor, root: int, op: ReduceOp) -> Operation:
         """Reduces; the root gets the result in `x`."""
-        array, operator, after = self._reducible(outgoing(x), op)
-        if self.rank != root:
-            return Operation(lambda: self.data.Ireduce(array, None, operator, root), _nothing, array)
-        start = partial(self.data.Ireduce, self.mpi.IN_PLACE, array, operator, root)
-        return Operation(start, lambda: incoming(x, after(array)), array)
+        return self._reduce(x, [root], op)
+
+    def _reduce(self, x: Tensor, takers: Sequence[int], op: ReduceOp) -> Operation:
+        """Reduces; one process or all get the result in `x`."""
+        array, takes, count = outgoing(x), self.rank in takers, 1
+        start: Callable[[], Any]
+        if self.size > 1 and sliced.is_large(array.nbytes // self.size, array.dtype):
+            slices = sliced.slices(array, self.size)
+            own = slices[self.rank] if takes else np.empty_like(slices[self.rank])
+            start = partial(self._by_slices, slices, own, takers, op)
+        else:
+            array, operator, count = self._by_mpi(array, op)
+            if len(takers) == self.size:
+                start = partial(self.data.Iallreduce, self.mpi.IN_PLACE, array, operator)
+            elif takes:
+                start = partial(self.data.Ireduce, self.mpi.IN_PLACE, array, operator, takers[0])
+            else:
+                start = partial(self.data.Ireduce, array, None, operator, takers[0])
+        return Operation(start, (lambda: incoming(x, _divided(array, count))) if takes else _nothing, array)
 
     def broadcast(self, x: Tensor, root: int) -> Operation:
         """Copies the root's `x` to all."""
@@ -274,16 +288,32 @@ class MpiBackend:
     def all_gather(self, parts: Sequence[Tensor], x: Tensor) -> Operation:
         """Gives every process every `x`, in `parts` by rank."""
         array = outgoing(x)
+        if self.size > 1 and sliced.is_large(array.nbytes, np.dtype(np.float32), stages=1):
+            landings = [array if rank == self.rank else landing(part, [array]) for rank, part in enumerate(parts)]
+            others = [(rank, bytes_of(row)) for rank, row in enumerate(landings) if rank != self.rank]
+            sent = [(rank, bytes_of(array)) for rank, _ in others]
+            return Operation(
+                lambda: sliced.Messages(self.data, self._next_tag()).exchange(sent, others),
+                lambda: _all_incoming(parts, landings),
+                (array, landings),
+            )
         rows = np.empty((self.size, *array.shape), array.dtype)
         start = partial(self.data.Iallgather, bytes_of(array), bytes_of(rows))
         return Operation(start, lambda: _all_incoming(parts, rows), (array, rows))
 
     def reduce_scatter(self, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Operation:
         """Reduces `parts`; every process gets the result of the part of its own number in `x`."""
-        rows, operator, after = self._reducible(np.stack([outgoing(part) for part in parts]), op)
+        arrays = [outgoing(part) for part in parts]
+        if self.size > 1 and sliced.is_large(arrays[0].nbytes, arrays[0].dtype, stages=1):
+            result = landing(x, arrays[: self.rank] + arrays[self.rank + 1 :])
+            start = partial(self._by_slices, [each.reshape(-1) for each in arrays], result.reshape(-1), [], op)
+            return Operation(start, lambda: incoming(x, result), arrays)
+        rows, operator, count = self._by_mpi(np.stack(arrays), op)
         own = np.empty_like(rows[0])
         return Operation(
-            lambda: self.data.Ireduce_scatter_block(rows, own, operator), lambda: incoming(x, after(own)), (rows, own)
+            lambda: self.data.Ireduce_scatter_block(rows, own, operator),
+            lambda: incoming(x, _divided(own, count)),
+            (rows, own),
         )
 
     def gather(self, parts: Sequence[Tensor] | None, x: Tensor, root: int) -> Operation:
@@ -322,7 +352,7 @@ class MpiBackend:
         return None
 
 
-def _all_incoming(parts: Sequence[Tensor], rows: np.ndarray) -> None:
+def _all_incoming(parts: Sequence[Tensor], rows: Iterable[np.ndarray]) -> None:
     for part, row in zip(parts, rows, strict=True):
         incoming(part, row)
 
@@ -376,23 +406,10 @@ class _Receiving(Operation):
         incoming(self._x, self._array)
 
 
-def _as_it_is(total: np.ndarray) -> np.ndarray:
+def _divided(total: np.ndarray, count: int) -> np.ndarray:
+    if count > 1:
+        total /= count
     return total
-
-
-def check_reduction(operator: str, x: Tensor, op: ReduceOp) -> None:
-    """Raise for reductions without a meaning: the order of complex numbers, the bits of floating ones, the average of
-    integers."""
-    if x.is_complex() and op not in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT):
-        raise DtypeError(f"{operator} does not support {op.name} on complex tensors")
-    floating = x.is_complex() or x.is_floating_point()
-    if floating and op in _BITWISE:
-        raise DtypeError(f"Cannot use ReduceOp.{op.name} with {x.dtype} tensors; it is for integers and booleans")
-    if not floating and op is ReduceOp.AVG:
-        raise DtypeError(
-            f"{operator} does not support AVG on {x.dtype} tensors",
-            remedy="convert to a floating dtype, or use SUM and divide",
-        )
 
 
 def open_mpi(timeout: float, rank: int, size: int) -> tuple[Any, Any]:
