@@ -58,6 +58,26 @@ def test_collectives_on_simulated_devices(late):
     assert done.stdout == "all collectives on 2 ranks\n"
 
 
+@needs_mpi
+@pytest.mark.parametrize(
+    ("ranks", "first", "count"),
+    [(3, 0, 4), *(pytest.param(ranks, 1000 * ranks, 70, marks=pytest.mark.slow) for ranks in (2, 3, 4))],
+)
+def test_random_schedules(ranks, first, count):
+    """Collectives, messages and objects in random groups, some in the background and waited for in random orders."""
+    done = launch(ranks, "schedule.py", str(first), str(count), "cpu")
+    assert (done.returncode, done.stdout) == (0, f"{count} schedules on {ranks} ranks agree\n"), done.stderr
+
+
+@pytest.mark.slow
+@needs_mpi
+@needs_triton
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_random_schedules_on_simulated_devices(ranks):
+    done = launch(ranks, "schedule.py", "9000", "12", "cuda", TRITENSOR_SIMULATE_CUDA="2")
+    assert (done.returncode, done.stdout) == (0, f"12 schedules on {ranks} ranks agree\n"), done.stderr
+
+
 @pytest.mark.thorough
 @needs_mpi
 def test_collectives_with_gradients():

@@ -345,8 +345,6 @@ def new_group(
             )
     members = sorted(members) if sort_ranks else members
     job = world.job
-    job.made += 1
-    name = str(job.made - 1)
     call = checks.Call("new_group", 0, f"ranks={members}")
     if use_local_synchronization:
         if job.rank not in members:
@@ -355,6 +353,8 @@ def new_group(
         name = hashlib.sha256(f"{members}/{number}".encode()).hexdigest()[:12]
         _come_together(job, members, name, call)
     else:
+        name = str(job.made)
+        job.made += 1  # in all processes alike
         world.run(call, lambda transport: None, async_op=False)
     if job.rank not in members:
         return GroupMember.NON_GROUP_MEMBER

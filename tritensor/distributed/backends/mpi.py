@@ -215,7 +215,8 @@ class MpiBackend:
 
     def free(self) -> None:
         """Disconnect."""
-        sliced.forget(self.data)
+        for communicator in (self.data, self.messages):
+            sliced.forget(communicator)
         for communicator in (self.data, self.control, self.messages):
             communicator.Free()  # returns at once; messages that were sent still arrive
 
@@ -377,6 +378,7 @@ class _Receiving(Operation):
     ) -> None:
         super().__init__(self._first, self._take)
         self._backend, self._x, self._tag, self._check = backend, x, tag, check
+        self.communicator = backend.messages
         self.source = -1 if source is None else source
         self._error: DistError | None = None
         self._array = self._text = np.empty(0, np.uint8)
@@ -386,12 +388,14 @@ class _Receiving(Operation):
     def _first(self) -> Any:
         self._text = np.empty(MESSAGE_SIZE, np.uint8)
         source = self._backend.mpi.ANY_SOURCE if self.source < 0 else self.source
+        sliced.running.append(self)  # its sender waits until this rank has asked for what follows
         return self._backend.messages.Irecv(self._text, source, 2 * self._tag)
 
     def done(self) -> bool:
         """True if the message is here."""
         if self._follows and self._request is not None and self._request.Test(self._status):
             self._follows = False
+            sliced.running.remove(self)
             self.source = self._status.Get_source()
             own_tag, size = (int(number) for number in self._text[:16].view(np.int64))
             self._error = self._check(self._text[16:], self.source)
@@ -399,6 +403,8 @@ class _Receiving(Operation):
             self._array = np.empty(size // kind.itemsize, kind)
             self._request = self._backend.messages.Irecv(bytes_of(self._array), self.source, own_tag)
         return not self._follows and super().done()
+
+    Test = done
 
     def _take(self) -> None:
         if self._error is not None:

@@ -123,7 +123,7 @@ class Reduction:
         self._under_way: deque[tuple[Messages, slice, np.ndarray]] = deque()
         for _ in range(2):
             self._start(np.empty((len(slices), min(step, own.size)), own.dtype))
-        _running.append(self)
+        running.append(self)
 
     def _start(self, rows: np.ndarray) -> None:
         """Send the next part of each slice, and receive those of the own one in rows of memory."""
@@ -150,20 +150,21 @@ class Reduction:
             )
             self._start(rows)
         ended = not self._under_way and self._results.Test()
-        if ended and self in _running:
-            _running.remove(self)
+        if ended and self in running:
+            running.remove(self)
         return ended
 
 
-_running: list[Reduction] = []
+# What MPI cannot go on with by itself.
+running: list[Any] = []
 
 
 def advance() -> None:
-    """Go on with all reductions: others may wait for messages that MPI cannot send by itself while this rank waits."""
-    for each in _running.copy():
+    """Go on with all reductions and messages, as MPI does not: others may wait for what this rank sends."""
+    for each in running.copy():
         each.Test()
 
 
 def forget(communicator: Comm) -> None:
-    """Do not go on with the reductions of a communicator that is freed; other ranks have not taken part in them."""
-    _running[:] = [each for each in _running if each.communicator is not communicator]
+    """Do not go on with what uses a communicator that is freed; other ranks have not taken part in it."""
+    running[:] = [each for each in running if each.communicator is not communicator]
