@@ -13,7 +13,14 @@ from __future__ import annotations
 from ..errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from . import collectives, device_mesh, groups, meeting, objects, points
 from . import failure as _failure
-from .backends import is_gloo_available, is_mpi_available, is_nccl_available, is_ucc_available, is_xccl_available
+from .backends import (
+    Backend,
+    is_gloo_available,
+    is_mpi_available,
+    is_nccl_available,
+    is_ucc_available,
+    is_xccl_available,
+)
 from .collectives import *
 from .device_mesh import *
 from .grad_bucket import BuiltinCommHookType, GradBucket
@@ -25,7 +32,15 @@ from .process_group import ProcessGroup, Work
 from .reduction import ReduceOp
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 
-__all__ = ["BuiltinCommHookType", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore"]
+__all__ = [
+    "Backend",
+    "BuiltinCommHookType",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
+    "FileStore",
+]
 __all__ += ["GradBucket", "HashStore"]
 __all__ += ["PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "is_available"]
 __all__ += ["is_backend_available", "is_gloo_available", "is_mpi_available", "is_nccl_available", "is_ucc_available"]

@@ -13,7 +13,7 @@ from ..drivers import active
 from ..errors import RangeError, require
 from ..types import devices
 from . import checks, failure, launchers, meeting
-from .backends import parsed, uses_nccl
+from .backends import Backend, parsed, uses_nccl
 from .backends.mpi import MpiBackend, open_mpi, unlink_memory
 from .job import Job
 from .process_group import ProcessGroup
@@ -231,9 +231,9 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
     return -1 if outside(group) else default_group(group).size()
 
 
-def get_backend(group: ProcessGroup | None = None) -> str:
+def get_backend(group: ProcessGroup | None = None) -> Backend:
     """The backend that was asked for, such as "gloo" or "nccl". Raises ValueError before `init_process_group`."""
-    return default_group(group).backend
+    return Backend(default_group(group).backend)
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
@@ -244,9 +244,9 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
 def get_default_backend_for_device(device: devices.device | str) -> str:
     """The name of the backend for a device: "gloo" for the CPU, "nccl" for CUDA."""
     kind = device.type if isinstance(device, devices.device) else str(device).partition(":")[0]
-    if kind not in ("cpu", "cuda"):
+    if kind not in Backend.default_device_backend_map:
         raise ValueError(f"Default backend not registered for device : {device}")
-    return "nccl" if kind == "cuda" else "gloo"
+    return Backend.default_device_backend_map[kind]
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:

@@ -14,6 +14,25 @@ from ...errors import explain
 _NAMES = ("gloo", "mpi", "nccl", "ucc", "undefined")
 
 
+class Backend(str):
+    """The name of a backend, in lower case, and the names that there are.
+
+    >>> Backend("NCCL"), Backend.default_device_backend_map["cpu"]
+    ('nccl', 'gloo')
+    """
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
+    backend_list = [UNDEFINED, GLOO, NCCL, UCC, MPI]
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL}
+    backend_capability = {GLOO: ["cpu", "cuda"], NCCL: ["cuda"], UCC: ["cpu", "cuda"], MPI: ["cpu", "cuda"]}
+
+    def __new__(cls, name: str) -> Backend:
+        return super().__new__(cls, name.lower())
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+
 def is_mpi_available() -> bool:
     """True if mpi4py is installed."""
     return importlib.util.find_spec("mpi4py") is not None
