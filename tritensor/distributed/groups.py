@@ -87,14 +87,14 @@ def init_process_group(
     started = checks.Call("init_process_group", 0)
     driver = active()
     checked = bool(settings.debug.value) or (driver is not None and driver.checks_by_default)
-    if communicators is not None:
-        mpi, opening = communicators
-        job.host = MpiBackend(mpi, [communicator for communicator, _ in opening])
-    made = ProcessGroup(job, "0", range(job.size), job.backend, job.host, None)
+    made = ProcessGroup(job, "0", range(job.size), job.backend, None, None)
     job.made = 1
     try:
         if communicators is not None:
+            mpi, opening = communicators
             made.poll(lambda: all(request.Test() for _, request in opening), started)
+            # not before they are open: to look for a message in one that is not crashes
+            made.host = job.host = MpiBackend(mpi, [communicator for communicator, _ in opening])
             unlink_memory()
         job.find_neighbours(made.exchange(job.fact(checked), started))
         if job.store is not None and job.size > 1:

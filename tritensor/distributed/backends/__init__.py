@@ -7,6 +7,7 @@ are real GPUs, and the host's transport where devices are simulated or there are
 from __future__ import annotations
 
 import importlib.util
+from typing import ClassVar
 
 from ...drivers import active
 from ...errors import explain
@@ -22,11 +23,12 @@ class Backend(str):
     """
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
-    backend_list = [UNDEFINED, GLOO, NCCL, UCC, MPI]
-    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL}
-    backend_capability = {GLOO: ["cpu", "cuda"], NCCL: ["cuda"], UCC: ["cpu", "cuda"], MPI: ["cpu", "cuda"]}
+    backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, UCC, MPI]
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": GLOO, "cuda": NCCL}
+    backend_capability: ClassVar = {GLOO: ["cpu", "cuda"], NCCL: ["cuda"], UCC: ["cpu", "cuda"], MPI: ["cpu", "cuda"]}
 
     def __new__(cls, name: str) -> Backend:
+        """The name in lower case."""
         return super().__new__(cls, name.lower())
 
     def __repr__(self) -> str:
