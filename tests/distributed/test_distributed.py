@@ -136,7 +136,7 @@ def test_one_model_in_several_processes(ranks):
 @needs_triton
 def test_one_model_on_simulated_devices():
     """In simulation every collective is compared first, those of the backward pass too."""
-    done = launch(2, "parallel_module.py", "cuda", TRITENSOR_SIMULATE_CUDA="1")
+    done = launch(2, "parallel_module.py", "cuda", TRITENSOR_SIMULATE_CUDA="2")
     assert (done.returncode, done.stdout) == (0, "one model on 2 ranks\n"), done.stderr
 
 

@@ -281,6 +281,24 @@ def modules_that_differ(rank, size):
         DistributedDataParallel(module)
 
 
+def on_devices(rank, size):
+    """A group that sends nothing of the CPU, and a module on two devices."""
+    if DEVICE != "cuda":
+        return
+    torch.manual_seed(rank)
+    spread = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2).to("cuda:1"))
+    spread[0].to("cuda:0").register_forward_hook(lambda module, args, out: out.to("cuda:1"))
+    wrapped = DistributedDataParallel(spread, process_group=dist.new_group(backend="nccl"))
+    x = rows(size * EACH)
+    wrapped(part(x, rank)).sum().backward()
+    total = host(x).sum(0) / size
+    expected = (host(spread[1].weight).sum(0)[:, None] * total, np.full(2, EACH))
+    for found, value in zip((spread[0].weight.grad, spread[1].bias.grad), expected, strict=True):
+        np.testing.assert_allclose(host(found), value, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match=r"only work with single-device.*\{cuda:0, cuda:1\}"):
+        DistributedDataParallel(spread, device_ids=[0])
+
+
 def main():
     with pytest.raises(ValueError, match="Default process group has not been initialized"):
         DistributedDataParallel(nn.Linear(2, 2))
@@ -300,6 +318,7 @@ def main():
         dtypes,
         inputs_are_moved,
         modules_that_differ,
+        on_devices,
     ):
         check(rank, size)
     dist.barrier()

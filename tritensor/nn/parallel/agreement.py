@@ -11,6 +11,7 @@ from ...errors import DistError
 from ...functional.creation.creation import tensor, zeros
 from ...functional.views.joining import cat
 from ...tensors import Tensor
+from ...types.devices import device
 from ...types.dtypes import dtype, int64, uint8
 from .reducer import split
 
@@ -29,16 +30,17 @@ def check_same(parameters: Sequence[tuple[str, Tensor]], group: dist.ProcessGrou
         for name, x in parameters
     ]
     digests = [int.from_bytes(hashlib.sha256(fact.encode()).digest()[:7], "big") for fact in facts]
-    counts = [int(count) for (count,) in _gathered([len(facts)], int64, group)]
-    rows = _gathered(digests[: min(counts)], int64, group)
-    places = [place for place in range(min(counts)) if len({row[place] for row in rows}) > 1]
-    if not places and len(set(counts)) == 1:
+    place = parameters[0][1].device  # a group for GPUs sends nothing of the CPU
+    counts = [int(count) for (count,) in _gathered([len(facts)], int64, group, place)]
+    rows = _gathered(digests[: min(counts)], int64, group, place)
+    other = [at for at in range(min(counts)) if len({row[at] for row in rows}) > 1]
+    if not other and len(set(counts)) == 1:
         return
-    place = places[0] if places else min(counts)
-    own = facts[place] if place < len(facts) else "no parameter"
+    at = other[0] if other else min(counts)
+    own = facts[at] if at < len(facts) else "no parameter"
     texts = [
         bytes(row).rstrip(b"\0").decode("utf-8", "replace")
-        for row in _gathered(own.encode()[:_TEXT].ljust(_TEXT, b"\0"), uint8, group)
+        for row in _gathered(own.encode()[:_TEXT].ljust(_TEXT, b"\0"), uint8, group, place)
     ]
     rank = next(rank for rank, text in enumerate(texts) if text != texts[0])
     words = "DDP expects same model across all ranks, but "
@@ -46,14 +48,14 @@ def check_same(parameters: Sequence[tuple[str, Tensor]], group: dist.ProcessGrou
         rank = next(rank for rank, count in enumerate(counts) if count != counts[0])
         words += f"Rank 0 has {counts[0]} params, while rank {rank} has inconsistent {counts[rank]} params."
     else:
-        words += f"params[{place}] of rank {rank} appears not to match the same param in process 0."
-    raise DistError(words, f"in rank 0 params[{place}] is {texts[0]}", f"in rank {rank} it is {texts[rank]}")
+        words += f"params[{at}] of rank {rank} appears not to match the same param in process 0."
+    raise DistError(words, f"in rank 0 params[{at}] is {texts[0]}", f"in rank {rank} it is {texts[rank]}")
 
 
-def _gathered(values: Sequence[int], kind: dtype, group: dist.ProcessGroup) -> list[list[int]]:
-    """The integers of all processes, as many in each, by rank."""
-    rows = [zeros(len(values), dtype=kind) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(rows, tensor(list(values), dtype=kind), group)
+def _gathered(values: Sequence[int], kind: dtype, group: dist.ProcessGroup, place: device) -> list[list[int]]:
+    """The integers of all processes, as many in each, by rank, sent from a device."""
+    rows = [zeros(len(values), dtype=kind, device=place) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(rows, tensor(list(values), dtype=kind, device=place), group)
     return [row.tolist() for row in rows]
 
 

@@ -154,8 +154,8 @@ class DistributedDataParallel(Module, Joinable):
                 "DistributedDataParallel is not needed when a module doesn't have any parameters that require a "
                 "gradient."
             )
-        self.device = _one_device(module)
-        self.device_ids = None if device_ids is None else _one_device_id(device_ids, self.device)
+        self.device = _first_device(module)
+        self.device_ids = None if device_ids is None else _one_device_id(device_ids, module)
         self.output_device, self.dim = output_device, dim
         older = forward_sync_buffers is None and broadcast_buffers is False
         self.forward_sync_buffers = self.broadcast_buffers = forward_sync_buffers is not False and not older
@@ -405,26 +405,28 @@ def _average(parameters: Sequence[Tensor], group: dist.ProcessGroup) -> None:
             dist.all_reduce(x.grad, dist.ReduceOp.AVG, group)
 
 
-def _one_device(module: Module) -> places.device:
-    """The device that all parameters are on."""
-    found = {x.device for x in module.parameters()}
-    if len(found) > 1:
+def _first_device(module: Module) -> places.device:
+    """The device of the first parameter; the others may be on more devices of its type."""
+    found = list(dict.fromkeys(x.device for x in module.parameters()))
+    if len({each.type for each in found}) > 1:
         raise ValueError(
             explain(
                 "DistributedDataParallel's input module must be on the same type of devices, but input module "
-                f"parameters locate in {sorted(map(str, found))}.",
-                remedy="move the module to one device with .to()",
+                f"parameters locate in {sorted({each.type for each in found})}.",
+                remedy="move the module to one type with .to()",
             )
         )
-    return found.pop()
+    return found[0]
 
 
-def _one_device_id(device_ids: Sequence[Any], device: places.device) -> list[places.device]:
-    if len(device_ids) != 1 or device.type != "cuda" or cuda_device(device_ids[0]) != device:
+def _one_device_id(device_ids: Sequence[Any], module: Module) -> list[places.device]:
+    found = {x.device for x in module.parameters()}
+    device = next(iter(found))
+    if len(device_ids) != 1 or len(found) > 1 or device.type != "cuda" or cuda_device(device_ids[0]) != device:
         raise ValueError(
             "DistributedDataParallel device_ids and output_device arguments only work with "
             "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
-            f"{list(device_ids)}, and module parameters {{{device}}}."
+            f"{list(device_ids)}, and module parameters {{{', '.join(sorted(map(str, found)))}}}."
         )
     return [device]
 
