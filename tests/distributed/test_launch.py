@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tritensor.distributed import launchers
 from tritensor.distributed import run as runs
 from tritensor.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
 
@@ -329,9 +330,29 @@ sys.exit(os.environ["RANK"] if os.environ["MASTER_PORT"] == "4321" and os.enviro
 def test_programs_start_workers_by_pytorchs_modules(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     (tmp_path / "worker.py").write_text(WORKER, encoding="utf-8")
-    command = [sys.executable, "-m", "tritensor", "run", "program.py", "worker.py"]
+    command = [sys.executable, "-m", "tritensor", "run"]
+    modules = [*command, "-m", "torch.distributed.run", "--nproc-per-node=2", "worker.py", "by name"]
+    done = subprocess.run(modules, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=60)
+    assert (done.returncode, done.stdout) == (0, "torch ['by name']\n" * 2), done.stderr
+    command += ["program.py", "worker.py"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=60)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:3] == ["torch ['1']", "torch ['1']", "rank 1"] and lines[-1] == "spawned torch 5"
     assert sorted(lines[3:5]) == ["torch ['--local-rank=0']", "torch ['--local-rank=1']"]
+
+
+def test_mpis_processes_are_told_what_torchruns_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if re.match("(PMI|MPI|OMPI|SLURM|RANK|WORLD|LOCAL|MASTER)", name)]:
+        monkeypatch.delenv(name)
+    assert launchers.as_torchrun() == {}
+    for name, value in {"PMI_RANK": 3, "PMI_SIZE": 4, "MPI_LOCALRANKID": 1, "MPI_LOCALNRANKS": 2}.items():
+        monkeypatch.setenv(name, str(value))
+    told = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+    assert launchers.as_torchrun() == told  # of two machines, of which neither is known to be rank 0's
+    monkeypatch.setenv("MPI_LOCALNRANKS", "4")
+    there = launchers.as_torchrun()
+    assert there["MASTER_ADDR"] == "127.0.0.1" and int(there["MASTER_PORT"]) >= 20000
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert launchers.as_torchrun() == {}

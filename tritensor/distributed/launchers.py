@@ -115,3 +115,19 @@ def address(launch: Launch) -> tuple[str, int]:
         "Error initializing torch.distributed using env:// rendezvous: environment variable "
         f"{missing} expected, but not set"
     )
+
+
+def as_torchrun() -> dict[str, str]:
+    """The variables that torchrun would set, for programs that read them; none if it did, or if no launcher did."""
+    launch = launched()
+    if launch.size == 1 or launch.launcher == "torchrun":
+        return {}
+    near = local_rank()
+    names = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
+    found = {"RANK": launch.rank, "WORLD_SIZE": launch.size, "LOCAL_RANK": launch.rank if near is None else near}
+    found["LOCAL_WORLD_SIZE"] = next((number for name in names if (number := _number(name))), launch.size)
+    try:
+        host, port = address(launch)
+    except ValueError:  # it does not say where rank 0 is
+        return {name: str(value) for name, value in found.items()}
+    return {name: str(value) for name, value in found.items()} | {"MASTER_ADDR": host, "MASTER_PORT": str(port)}

@@ -25,7 +25,8 @@ _SHOWN = 25  # functions of a profile
 def main(arguments: Sequence[str]) -> int:
     """Run a program as `python SCRIPT ARGS` would, with `torch` and `torchvision` from tritensor.
 
-    Processes that it starts import the same. Returns the exit status: 0, or 1 after an exception, which is printed.
+    Processes that it starts import the same. Under mpiexec or srun it finds the variables that torchrun sets.
+    Returns the exit status: 0, or 1 after an exception, which is printed.
 
     Raises:
         SystemExit: the program called `sys.exit`, or the options are wrong.
@@ -120,6 +121,10 @@ def provide() -> None:
 def _prepare(options: argparse.Namespace) -> None:
     """The arguments and the path that the program finds, and the environment of the processes that it starts."""
     provide()
+    if any(name in os.environ for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")):
+        from ..distributed import launchers  # only here: 60 ms
+
+        os.environ |= launchers.as_torchrun()
     sys.argv = [options.script, *options.arguments]
     sys.path.insert(1, str(_SHIMS))
     if not options.module:
