@@ -14,6 +14,7 @@ import tritensor as torch
 from tritensor.scripts import names
 from tritensor.scripts.faces import torch as face
 from tritensor.scripts.faces.torch import _C, fx, jit
+from tritensor.scripts.faces.torch.autograd import Variable
 from tritensor.scripts.faces.torch.nn.modules import prefixes, tuples
 from tritensor.scripts.faces.torch.utils import _pytree as pytree
 
@@ -76,6 +77,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.loss import _Loss
 from torch.nn.modules.utils import _pair, consume_prefix_in_state_dict_if_present
+import torch.multiprocessing.spawn
+from torch.multiprocessing.spawn import ProcessContext
+from torch.multiprocessing import ProcessRaisedException, spawn
+assert spawn.__name__ == "start_processes" and torch.multiprocessing.spawn is spawn
 assert isinstance(torch.nn.BatchNorm2d(2), _BatchNorm) and issubclass(torch.nn.Conv1d, _ConvNd) and _pair(3) == (3, 3)
 shown = repr([torch.float32, torch.ones(2).shape, torch.channels_last, torch.strided])
 assert shown == "[torch.float32, torch.Size([2]), torch.channels_last, torch.strided]"
@@ -118,6 +123,12 @@ def test_dtypes_without_tensors() -> None:
         torch.ones(2).to(kind)
     with pytest.raises(AttributeError):
         _ = kind.nothing
+
+
+def test_a_variable_is_a_tensor() -> None:
+    x = torch.ones(2)
+    assert Variable(x, requires_grad=True).requires_grad and Variable(x).data_ptr() == x.data_ptr()
+    assert isinstance(x, Variable) and not isinstance(2, Variable) and not x.requires_grad
 
 
 def test_checks() -> None:

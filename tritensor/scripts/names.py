@@ -44,6 +44,8 @@ _PARTS = {
     "relaxed_categorical studentT transformed_distribution uniform von_mises weibull wishart",
     "torch.amp": "autocast_mode grad_scaler",
     "torch.autograd": "variable",
+    "torch.distributed.tensor": "placement_types",
+    "torch.multiprocessing": "spawn",
     "torch.cuda.amp": "autocast_mode grad_scaler",
     "torchvision.models": "alexnet densenet googlenet inception mnasnet mobilenet mobilenetv2 mobilenetv3 resnet "
     "shufflenetv2 squeezenet vgg",
@@ -319,6 +321,8 @@ class Facade(ModuleType):
         return list(found)
 
     def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, Facade) and callable(getattr(_names_of(self)["_modules"][0], name, None)):
+            return  # torch.multiprocessing.spawn is a function, also after an import of the module of that name
         if not isinstance(value, Facade | Missing) and not name.startswith("__"):
             _names_of(self).pop(name, None)
             setattr(_names_of(self)["_modules"][0], name, value)
@@ -363,6 +367,10 @@ class _Finder(MetaPathFinder, Loader):
             return ModuleSpec(name, self, is_package=True)
         if name.partition(".")[0] not in ROOTS:
             return None
+        module, _, last = name.rpartition(".")
+        if last == "__main__":  # `python -m torch.distributed.run` asks for it
+            own = module_for(module)
+            return ModuleSpec(name, self, origin=own.__file__) if own is not None and hasattr(own, "main") else None
         modules = modules_for(name)
         importing = _importing() if not modules and not _of_a_name() else None
         if not modules and importing is None:
@@ -373,6 +381,11 @@ class _Finder(MetaPathFinder, Loader):
         """What is installed under PyTorch's names."""
         wanted = getattr(context, "name", None)
         return iter([_Distribution(root) for root in ROOTS if wanted in (None, root)])
+
+    def get_code(self, name: str) -> CodeType:
+        """What `python -m` runs of a module: its `main`."""
+        module = name.removesuffix(".__main__")
+        return compile(f"import sys\nfrom {module} import main\nsys.exit(main())", f"<{module}>", "exec")
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         state = spec.loader_state or modules_for(spec.name)
