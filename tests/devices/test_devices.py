@@ -189,3 +189,18 @@ def test_modules_of_devices() -> None:
         torch.get_device_module("meta")
     with pytest.raises(RuntimeError, match="Invalid value of device '1', expect"):
         torch.get_device_module(1)  # type: ignore[arg-type]
+
+
+def test_the_cpu_by_the_names_of_other_devices() -> None:
+    assert torch.cpu.is_available() and torch.cpu.is_initialized() and torch.cpu.device_count() == 1
+    torch.cpu.set_device(torch.cpu.current_device())
+    torch.cpu.synchronize()
+    stream, event = torch.cpu.current_stream("cpu"), torch.cpu.Event()
+    with torch.cpu.stream(stream), torch.cpu.StreamContext(stream):
+        stream.wait_stream(torch.cpu.Stream())
+        stream.record_event()
+        stream.wait_event(event)
+    event.record(stream)
+    event.wait()
+    event.synchronize()
+    assert event.query()
