@@ -113,4 +113,7 @@ def test_assert_close() -> None:
             close(actual, expected)
     close(torch.tensor(float("nan")), torch.tensor(float("nan")), equal_nan=True)
     close(torch.ones(2), torch.ones(2) + 1, atol=2)
+    for given, words in (("other words", "^other words$"), (lambda found: f"{found[:16]}!", "^Tensor-likes are!$")):
+        with pytest.raises(AssertionError, match=words):
+            close(torch.ones(2), torch.zeros(2), msg=given)
     assert isinstance(torch.ones(1), Tensor)
