@@ -354,6 +354,7 @@ def test_random_places() -> None:
     ("transform", "changed"),
     [
         (transforms.RandomHorizontalFlip, F.hflip),
+        (transforms.RandomGrayscale, lambda x: F.rgb_to_grayscale(x, 3)),
         (transforms.RandomVerticalFlip, F.vflip),
         (lambda p: transforms.RandomApply([F.hflip, F.vflip], p), lambda x: F.vflip(F.hflip(x))),
     ],
@@ -373,6 +374,7 @@ RANDOM = [
     transforms.RandomCrop(3),
     transforms.RandomResizedCrop(5),
     transforms.RandomHorizontalFlip(),
+    transforms.RandomGrayscale(0.5),
     transforms.RandomRotation(90),
     transforms.RandomAffine(90, (0.5, 0.5), (0.5, 2), 30),
     transforms.ColorJitter(0.9, 0.9, 0.9, 0.5),

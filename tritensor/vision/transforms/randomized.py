@@ -17,7 +17,7 @@ from .functional import InterpolationMode, as_mode
 from .transforms import Compose, Transform, as_pair
 
 __all__ = ["ColorJitter", "RandomAffine", "RandomApply", "RandomCrop", "RandomErasing", "RandomHorizontalFlip"]
-__all__ += ["RandomResizedCrop", "RandomRotation", "RandomVerticalFlip"]
+__all__ += ["RandomGrayscale", "RandomResizedCrop", "RandomRotation", "RandomVerticalFlip"]
 
 Range = Sequence[float] | None
 
@@ -93,6 +93,16 @@ class RandomVerticalFlip(RandomHorizontalFlip):
     """With probability `p` the picture with top and bottom exchanged."""
 
     function = staticmethod(F.vflip)
+
+
+@dataclass(eq=False, repr=False)
+class RandomGrayscale(Transform):
+    """With probability `p` the picture in grey, with as many channels as before."""
+
+    p: float = 0.1
+
+    def _changed(self, img: object) -> Any:
+        return F.rgb_to_grayscale(img, F.get_dimensions(img)[0]) if rand(1).item() < self.p else img
 
 
 @dataclass(eq=False, repr=False)
