@@ -1,0 +1,251 @@
+"""The programs: where each lies below `--folder`, how it is cut to seconds, and what of its results is compared.
+
+The sources are those of public repositories, and programs of ours for libraries in `programs/`. None is changed: sizes
+are cut by options, by configuration and by small data that `prepared` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from . import prepared
+
+
+class Program(NamedTuple):
+    """A program and how it is run.
+
+    Attributes:
+        source: its folder below `--folder`, which is copied for each run; empty for one of `programs/` or a module.
+        script: its file in the folder, or `-m MODULE`. arguments: its arguments.
+        ranks: how many processes; it starts them itself if `starts`, otherwise a launcher does.
+        devices: how many CUDA devices it has to find; 0 for a program that runs on the CPU.
+        prepare: makes what it reads, in the copied folder.
+        printed: a regular expression; the lines where it is found are compared, numbers within rounding.
+        one: the arguments with which one process computes the same.
+        theirs: the arguments with PyTorch on the CPU, for a program that can be told to take it.
+        checks_itself: it ends with an error if something is wrong; PyTorch's run is not needed.
+        environment: variables of its environment.
+        close: how much values may differ, relative to the largest of a tensor.
+    """
+
+    name: str
+    source: str
+    script: str
+    arguments: str = ""
+    ranks: int = 2
+    starts: bool = False
+    devices: int = 0
+    prepare: Callable[[Path], None] | None = None
+    printed: str = ""
+    one: str | None = None
+    theirs: str | None = None
+    checks_itself: bool = False
+    environment: str = ""
+    close: float = 1e-4
+
+
+def _fabric(folder: Path) -> None:
+    prepared.mnist(folder)
+    (folder / "data").rename(folder / "Datasets")
+
+
+# Adam divides a gradient by its size: one that is zero but for rounding, as of a key's bias, gives a step all the same.
+_ADAM = 5e-3
+_SERIES = "examples/distributed/ddp-tutorial-series"
+_NANO = (
+    "--dataset=shakespeare_char --n_layer=2 --n_head=2 --n_embd=16 --block_size=16 --batch_size=4 --max_iters=4"
+    " --eval_interval=4 --eval_iters=2 --gradient_accumulation_steps=4 --compile=False --dtype=float32"
+    " --learning_rate=1e-2 --warmup_iters=0 --lr_decay_iters=4 --always_save_checkpoint=True"
+)
+_MINGPT = (
+    "data_config.path=text.txt data_config.block_size=16 data_config.truncate=1.0 gpt_config.n_layer=1"
+    " gpt_config.n_head=2 gpt_config.n_embd=16 +gpt_config.embd_pdrop=0.0 +gpt_config.resid_pdrop=0.0"
+    " +gpt_config.attn_pdrop=0.0 trainer_config.max_epochs=1 trainer_config.batch_size=32"
+    " trainer_config.data_loader_workers=0 trainer_config.save_every=1"
+)
+_IMAGENET = (
+    "data -b 4 -j 0 --epochs 1 -p 1 --lr 0.0001 --dist-url tcp://127.0.0.1:23456 --world-size 1 --rank 0"
+    " --multiprocessing-distributed"
+)
+
+PROGRAMS = [
+    Program("series_single", _SERIES, "single_gpu.py", "1 1 --batch_size 256", ranks=1, starts=True, devices=2),
+    Program("series_spawn", _SERIES, "multigpu.py", "2 1 --batch_size 256", starts=True, devices=2),
+    Program(
+        "series_torchrun",
+        _SERIES,
+        "multigpu_torchrun.py",
+        "2 1 --batch_size 256",
+        devices=2,
+        one="2 1 --batch_size 512",
+        printed=r"Epoch \d.*saved",
+    ),
+    Program("series_multinode", _SERIES, "multinode.py", "2 1 --batch_size 128", ranks=4, devices=4),
+    Program("examples_ddp", "examples/distributed/ddp", "example.py", devices=2, printed="training completed.*"),
+    Program(
+        "mingpt",
+        "examples/distributed/minGPT-ddp/mingpt",
+        "main.py",
+        f"{_MINGPT} trainer_config.use_amp=False",
+        devices=2,
+        prepare=prepared.text,
+        printed=r"\[RANK.*Loss.*",
+        one=f"{_MINGPT} trainer_config.use_amp=False".replace("batch_size=32", "batch_size=64"),
+        close=_ADAM,
+    ),
+    Program(
+        "mingpt_amp",
+        "examples/distributed/minGPT-ddp/mingpt",
+        "main.py",
+        f"{_MINGPT} trainer_config.use_amp=True",
+        devices=2,
+        prepare=prepared.text,
+        close=2e-2,
+    ),
+    Program(
+        "imagenet",
+        "examples/imagenet",
+        "main.py",
+        _IMAGENET,
+        starts=True,
+        devices=2,
+        prepare=prepared.pictures,
+        close=5e-3,  # normalized over batches of two
+    ),
+    Program("ddp_tutorial", "tutorials", "ddp_tutorial.py", ranks=4, starts=True, devices=4),
+    Program("elastic_ddp", "tutorials", "elastic_ddp.py", devices=2, printed="Start running.*"),
+    Program("dist_tuto_send", "tutorials", "dist_tuto_send.py", starts=True, printed="Rank.*has data.*"),
+    Program("dist_tuto_isend", "tutorials", "dist_tuto_isend.py", starts=True, printed="Rank.*(has data|started).*"),
+    Program("dist_tuto_all_reduce", "tutorials", "dist_tuto_all_reduce.py", starts=True, printed="Rank.*has data.*"),
+    Program(
+        "dist_tuto_train",
+        "dist_tuto.pth",
+        "train_dist.py",
+        starts=True,
+        prepare=prepared.mnist,
+        printed="Rank.*epoch.*",
+    ),
+    Program("join", "tutorials", "generic_join.py", starts=True, devices=2, printed="Rank \\d has exhausted.*"),
+    Program(
+        "join_zero", "tutorials", "generic_join_zero.py", starts=True, devices=2, printed="Rank \\d has exhausted.*"
+    ),
+    Program(
+        "join_counter",
+        "tutorials",
+        "generic_join_counter.py",
+        starts=True,
+        devices=2,
+        printed=r"\d+ inputs processed[^!]*",
+    ),
+    Program(
+        "nanogpt_one",
+        "nanoGPT",
+        "train.py",
+        f"{_NANO} --device=cpu",
+        1,
+        True,
+        0,
+        prepared.characters,
+        r"iter \d+: loss [\d.]+",
+    ),
+    Program(
+        "nanogpt_gloo", "nanoGPT", "train.py", f"{_NANO} --backend=gloo", 2, False, 2, prepared.characters, "^step.*"
+    ),
+    Program(
+        "nanogpt_nccl", "nanoGPT", "train.py", f"{_NANO} --backend=nccl", 4, False, 4, prepared.characters, "^step.*"
+    ),
+    Program(
+        "trainer",
+        "",
+        "programs/trainer.py",
+        "--use_cpu",
+        printed="^(train|eval)_loss.*",
+        one="--use_cpu --double",
+        close=_ADAM,
+    ),
+    Program(
+        "trainer_devices",
+        "",
+        "programs/trainer.py",
+        theirs="--use_cpu",
+        devices=2,
+        printed="^(train|eval)_loss.*",
+        close=_ADAM,
+    ),
+    *(
+        Program(
+            f"lightning_{strategy}",
+            "",
+            "programs/boring.py",
+            f"--strategy {strategy} --accelerator cpu",
+            starts=True,
+            printed="^(fit|test) .*",
+        )
+        for strategy in ("ddp", "ddp_spawn", "ddp_find_unused_parameters_true")
+    ),
+    Program(
+        "lightning_launched", "", "programs/boring.py", "--strategy ddp --accelerator cpu", printed="^(fit|test) .*"
+    ),
+    Program(
+        "lightning_devices",
+        "",
+        "programs/boring.py",
+        "--strategy ddp --accelerator gpu",
+        theirs="--strategy ddp --accelerator cpu",
+        starts=True,
+        devices=2,
+        printed="^(fit|test) .*",
+    ),
+    Program(
+        "fabric_mnist",
+        "pytorch-lightning",
+        "-m lightning.fabric.cli",
+        "--accelerator cpu --strategy ddp --devices 2 examples/fabric/image_classifier/train_fabric.py"
+        " --epochs 1 --batch-size 16 --log-interval 1 --lr 0.1",
+        starts=True,
+        prepare=_fabric,
+        printed="Train.*|Test.*",
+    ),
+    *(
+        Program(
+            f"accelerate_{name}",
+            "",
+            f"-m accelerate.test_utils.scripts.test_{name}",
+            environment="ACCELERATE_USE_CPU=true",
+        )
+        for name in ("script", "sync", "ops")  # the others want devices
+    ),
+    *(
+        Program(
+            f"accelerate_{name}_devices",
+            "",
+            "-m accelerate.commands.launch",
+            f"--multi_gpu --num_processes 2 --module accelerate.test_utils.scripts.test_{name}",
+            starts=True,
+            devices=2,
+            checks_itself=True,
+        )
+        for name in ("script", "sync", "ops", "distributed_data_loop", "ddp_comm_hook")
+    ),
+    Program(
+        "accelerate_notebook",
+        "",
+        "-m accelerate.test_utils.scripts.test_notebook",
+        starts=True,
+        environment="ACCELERATE_NUM_PROCESSES=2 ACCELERATE_USE_CPU=true",
+    ),
+    Program("muon", "Muon", "{programs}/muon_digits.py", printed="^loss.*"),
+    Program(
+        "simsiam",
+        "simsiam",
+        "main_simsiam.py",
+        "data -a resnet18 -b 4 -j 0 --epochs 1 -p 1 --dim 64 --pred-dim 16 --dist-url file://{folder}/meeting"
+        " --world-size 1 --rank 0 --multiprocessing-distributed",
+        starts=True,
+        devices=2,
+        prepare=prepared.pictures,
+        close=5e-3,
+    ),
+]
