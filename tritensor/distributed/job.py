@@ -84,8 +84,7 @@ class Job:
                 rank, how = receive(link)
                 seen = time.monotonic()
                 ending = liveness.Ending(int(rank), 0, None, seen, how.decode("utf-8", "replace"))
-                # a neighbour's status is better known by its own link, unless it said why it ends
-                if how or not self.links.knows(int(rank)):
+                if not self.links.knows(int(rank)):  # a neighbour's end is told by its own link, and sooner
                     self.links.gone.setdefault(int(rank), ending)
                     if self._life is link:
                         late = threading.Timer(liveness.GRACE, self._end_late, (ending,))
@@ -128,10 +127,11 @@ class Job:
     def abort(self, why: str = "") -> None:
         """End the whole job now."""
         if self.store is None:
-            self.links.leave(ends_the_job=True)
+            self.links.leave("")
             self.host.abort()
-        self._say(b"ends", f"rank {self.rank} ended the job{': ' * bool(why)}{why}".encode())
-        self.links.forget()
+        how = f"rank {self.rank} ended the job{': ' * bool(why)}{why}"
+        self._say(b"ends", how.encode())
+        self.links.leave(how)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)

@@ -39,6 +39,7 @@ _LINKING, _DYING = 10.0, 60.0
 # Seconds in which a rank that computes may come to a collective and raise there, before the job is ended without it.
 GRACE = 5.0
 _LEAVES, _ENDS_THE_JOB = b"L", b"E"
+_WORDS = 2048  # bytes that a rank says at its end
 _RANK = struct.Struct("!I")
 _CREDENTIALS = struct.Struct("3i")  # process, user and group
 _EXIT_CODE = 49  # field 52 of /proc/*/stat, counted from behind the name of the program
@@ -319,23 +320,29 @@ class Links:
                     if said == _ENDS_THE_JOB:
                         return
                     selector.unregister(key.fileobj)
-                    if not said:
+                    if said.startswith(_ENDS_THE_JOB):
+                        words = said[1:].decode("utf-8", "replace")
+                        late = self._note(Ending(key.data.rank, 0, None, time.monotonic(), words), report, late)
+                    elif not said:
                         key.data.ends_since = time.monotonic()
                         dying.append(key.data)
                 for peer in list(dying):
                     ended, status = _status(peer.process)
                     if ended:
-                        ending = Ending(peer.rank, peer.process, status, time.monotonic())
-                        ending = self.gone.setdefault(peer.rank, ending)
-                        if ending.by_signal and self._speaks():
-                            report(ending)
-                        late = late or time.monotonic() + (GRACE if self._speaks() else 1.5 * GRACE)
+                        late = self._note(Ending(peer.rank, peer.process, status, time.monotonic()), report, late)
                     if ended or time.monotonic() - (peer.ends_since or 0) > _DYING:
                         dying.remove(peer)
                 if late is not None and time.monotonic() > late:
                     if not self.told:
                         end(next(iter(self.gone.values())))
                     late = None
+
+    def _note(self, ending: Ending, report: Callable[[Ending], None], late: float | None) -> float:
+        """Note that a rank is gone; returns when the job is to be ended without it."""
+        ending = self.gone.setdefault(ending.rank, ending)
+        if ending.by_signal and self._speaks():
+            report(ending)
+        return late or time.monotonic() + (GRACE if self._speaks() else 1.5 * GRACE)
 
     def _pause(self, dying: list[_Peer], late: float | None) -> float | None:
         """The time to wait for messages."""
@@ -346,7 +353,7 @@ class Links:
 
     def _said(self, peer: _Peer) -> bytes:
         try:
-            return peer.link.recv(1)
+            return peer.link.recv(_WORDS)
         except OSError:
             return b""
 
@@ -356,11 +363,16 @@ class Links:
 
     # ---- leaving ----------------------------------------------------------------------------------------------
 
-    def leave(self, ends_the_job: bool = False) -> None:
-        """Say that the end of this process will be no failure, or that it ends the whole job; and stop to watch."""
+    def leave(self, how: str | None = None) -> None:
+        """Say that the end of this process will be no failure, and stop to watch.
+
+        Args:
+            how: it is one, and this is what the others are to tell of it; "" if they end at once.
+        """
+        said = _LEAVES if how is None else _ENDS_THE_JOB + how.encode("utf-8", "replace")[: _WORDS - 1]
         for peer in self._peers:
             with contextlib.suppress(OSError):
-                peer.link.send(_ENDS_THE_JOB if ends_the_job else _LEAVES)
+                peer.link.send(said)
         if self._thread is not None and self._waker is not None and self._thread is not threading.current_thread():
             self._waker[1].send(b"!")
             self._thread.join(1.0)
