@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import multiprocessing.util
+import os
 import sys
 import time
 import traceback
@@ -42,6 +43,7 @@ _finalizers: list[multiprocessing.util.Finalize] = []
 
 # Seconds between the message and the end. mpiexec drops what it has not read when a job is aborted: 1 message in 10.
 _LAST_WORDS = 0.5
+_ENDING = 5.0  # seconds in which mpiexec ends this process when it is asked to
 
 
 def arm() -> None:
@@ -100,10 +102,39 @@ def _end_the_job(kind: type[BaseException], error: BaseException, trace: Traceba
     if _watched is not None:
         _watched.abort(f"{kind.__name__} was raised and not caught there: {error}")
     elif launch is not None and launch.by_mpi:
-        with contextlib.suppress(ImportError):
-            from mpi4py import MPI
+        _abort()
 
-            MPI.COMM_WORLD.Abort(1)
+
+def _abort() -> None:
+    """End a job that this process has not joined, by mpiexec.
+
+    MPI's own abort has to start MPI first, which waits for all processes. What others have in /dev/shm, because they
+    have started it and wait, is removed here.
+    """
+    link = os.environ.get("PMI_FD", "")
+    if "mpi4py.MPI" not in sys.modules and link.isdecimal():
+        launcher = os.getppid()
+        with contextlib.suppress(OSError), open(f"/proc/{launcher}/task/{launcher}/children", encoding="ascii") as file:
+            for process in file.read().split():
+                unlink_memory(process)
+        with contextlib.suppress(OSError):
+            os.write(int(link), b"cmd=abort exitcode=1\n")
+            time.sleep(_ENDING)
+    with contextlib.suppress(ImportError):
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Abort(1)
+
+
+def unlink_memory(process: str = "self") -> None:
+    """Remove the names of the memory that MPICH shares between a process and others, which all have it by now.
+
+    It would stay if a process were killed, or ended without `MPI_Finalize`: 2 MB a job, in memory.
+    """
+    with contextlib.suppress(OSError), open(f"/proc/{process}/maps", encoding="utf-8") as maps:
+        for path in {line.split()[-1] for line in maps if "/dev/shm/mpich_shm_" in line}:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
 
 def say(rank: int, text: str) -> None:

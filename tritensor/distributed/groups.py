@@ -14,7 +14,7 @@ from ..errors import RangeError, require
 from ..types import devices
 from . import checks, failure, launchers, meeting
 from .backends import Backend, parsed, uses_nccl
-from .backends.mpi import MpiBackend, open_mpi, unlink_memory
+from .backends.mpi import MpiBackend, open_mpi
 from .job import Job
 from .process_group import ProcessGroup
 from .store import PrefixStore, Store
@@ -95,7 +95,7 @@ def init_process_group(
             made.poll(lambda: all(request.Test() for _, request in opening), started)
             # not before they are open: to look for a message in one that is not crashes
             made.host = job.host = MpiBackend(mpi, [communicator for communicator, _ in opening])
-            unlink_memory()
+            failure.unlink_memory()
         job.find_neighbours(made.exchange(job.fact(checked), started))
         if job.store is not None and job.size > 1:
             job.watch_by(meeting.life_of(job.store, job.rank))

@@ -439,17 +439,6 @@ def open_mpi(timeout: float, rank: int, size: int) -> tuple[Any, Any]:
     return mpi, opening
 
 
-def unlink_memory() -> None:
-    """Remove the names of the memory that MPICH shares between the processes of a machine, which all have it by now.
-
-    It would stay if a process were killed, or ended without `MPI_Finalize`: 2 MB a job, in memory.
-    """
-    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
-        for path in {line.split()[-1] for line in maps if "/dev/shm/mpich_shm_" in line}:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-
-
 def _load(timeout: float, size: int) -> Any:
     """mpi4py's MPI module. The first import starts MPI, which waits for all processes to do so.
 
