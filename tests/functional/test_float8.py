@@ -103,6 +103,9 @@ MOVED: dict[str, Callable[[Any, Any], Any]] = {
     "copy": lambda x, at: torch.empty_like(x).copy_(x),
     "select": lambda x, at: x.reshape(16, 16).index_select(1, at % 16),
     "pad": lambda x, at: torch.nn.functional.pad(x.reshape(16, 16), (1, 2)),
+    "expand": lambda x, at: x.reshape(16, 16).T.expand(2, 16, 16),
+    "expand nothing": lambda x, at: x[:0].expand(3, 0),
+    "windows": lambda x, at: x.reshape(16, 16).T.unfold(0, 3, 2),
     "pickled": lambda x, at: pickle.loads(pickle.dumps(copy.deepcopy(x))),
 }
 

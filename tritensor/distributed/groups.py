@@ -349,8 +349,8 @@ def new_group(
     if use_local_synchronization:
         if job.rank not in members:
             return GroupMember.NON_GROUP_MEMBER
-        number = sum(group.ranks == tuple(members) for group in job.groups.values())
-        name = hashlib.sha256(f"{members}/{number}".encode()).hexdigest()[:12]
+        job.made_by[tuple(members)] += 1  # not `made`, which has to be the same in other processes, too
+        name = hashlib.sha256(f"{members}/{job.made_by[tuple(members)]}".encode()).hexdigest()[:12]
         _come_together(job, members, name, call)
     else:
         name = str(job.made)
@@ -372,7 +372,8 @@ def new_group(
 def _come_together(job: Job, members: Sequence[int], name: str, call: checks.Call) -> None:
     """Wait until all of some processes are there, by messages between them or by the store."""
     world = default_group()
-    if job.store is not None:
+    if job.host is None:
+        assert job.store is not None
         own = PrefixStore(f"group/{name}", job.store)
         own.set(str(job.rank), "1")
         own.wait([str(rank) for rank in members], job.timeout)
@@ -380,7 +381,7 @@ def _come_together(job: Job, members: Sequence[int], name: str, call: checks.Cal
     for step in range(max(1, (len(members) - 1).bit_length())):  # each has heard of twice as many after a step
         place, count = members.index(job.rank), len(members)
         to, source = members[(place + (1 << step)) % count], members[(place - (1 << step)) % count]
-        request = job.host.greet(to, source, int(name, 16) % 10000 * 16 + step)
+        request = job.host.greet(to, source, (int(name, 16) % 10000 + 1) * 16 + step)
         world.poll(request, call)
 
 

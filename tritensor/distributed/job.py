@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Protocol
@@ -39,7 +40,8 @@ class Job:
         self.local_rank = 0
         self.links = liveness.Links(rank)
         self.groups: dict[str, Any] = {}
-        self.made = 0  # groups, for their names
+        self.made = 0  # groups of which all processes know, for their names
+        self.made_by: Counter[tuple[int, ...]] = Counter()  # those of which only these processes know
         self.host: Any = None
         self.backend = ""
         self._left: dict[int, dict[str, int]] = {}

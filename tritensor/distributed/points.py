@@ -15,7 +15,7 @@ from . import checks
 from .checks import Call
 from .collectives import all_gather, all_reduce, in_group
 from .groups import default_group, ranks_of
-from .process_group import ProcessGroup, Work
+from .process_group import ProcessGroup, Work, Works
 from .reduction import ReduceOp
 
 __all__ = ["P2POp", "all_gather_coalesced", "all_reduce_coalesced", "batch_isend_irecv", "irecv", "isend"]
@@ -195,8 +195,8 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
 def all_reduce_coalesced(
     tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Combine several tensors of all processes, each as `all_reduce` does. The work is that of the last."""
-    return _last([all_reduce(x, op, group, True) for x in tensors], async_op)
+    """Combine several tensors of all processes, each as `all_reduce` does."""
+    return _as_one([all_reduce(x, op, group, True) for x in tensors], async_op)
 
 
 @in_group
@@ -206,19 +206,18 @@ def all_gather_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Gather several tensors of all processes, each as `all_gather` does. The work is that of the last."""
+    """Gather several tensors of all processes, each as `all_gather` does."""
     pairs = zip(output_tensor_lists, input_tensor_list, strict=True)
-    return _last([all_gather(outputs, x, group, True) for outputs, x in pairs], async_op)
+    return _as_one([all_gather(outputs, x, group, True) for outputs, x in pairs], async_op)
 
 
-def _last(works: list[Work | None], async_op: bool) -> Work | None:
-    """The last of some works, or None after all have ended; collectives of a group end in their order."""
+def _as_one(works: list[Work | None], async_op: bool) -> Work | None:
+    """Some works as one, or None after all have ended."""
     require(bool(works), ArgumentError, "a coalesced collective needs at least one tensor")
+    work = Works([each for each in works if each is not None])
     if async_op:
-        return works[-1]
-    for work in works:
-        assert work is not None
-        work.wait()
+        return work
+    work.wait()
     return None
 
 

@@ -88,6 +88,27 @@ class Work:
         return f"<Work {self._call}>"
 
 
+class Works(Work):
+    """Several works as one, which has ended when all have."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        last = works[-1]
+        super().__init__(last._owner, last._call, last._operation, [x for each in works for x in each.result()])
+        self._works = works
+
+    def is_completed(self) -> bool:
+        """True if `wait()` would return at once."""
+        return all(each.is_completed() for each in self._works)
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait for all of them. Raises DistError as one work does."""
+        try:
+            return all(each.wait(timeout) for each in self._works)
+        except BaseException as error:
+            self._error = error
+            raise
+
+
 class _Agreed:
     """A collective on the host: its data are sent once all processes are seen to have called the same.
 

@@ -210,6 +210,8 @@ def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> An
         return array.as_strided(shape, strides, array.offset)
     if array.flags.c_contiguous and array.size:  # 1 us, where as_strided takes 6
         return ndarray(shape, array.dtype, array, 0, [step * array.itemsize for step in strides])
+    if array.itemsize == 1:  # float8_e5m2 describes itself as "<f1", which NumPy does not understand
+        return np.lib.stride_tricks.as_strided(array.view(np.uint8), shape, strides).view(array.dtype)
     return np.lib.stride_tricks.as_strided(array, shape, [step * array.itemsize for step in strides])
 
 
