@@ -101,7 +101,7 @@ def _end_the_job(kind: type[BaseException], error: BaseException, trace: Traceba
     last_words()
     if _watched is not None:
         _watched.abort(f"{kind.__name__} was raised and not caught there: {error}")
-    elif launch is not None and launch.by_mpi:
+    elif launch is not None and launch.mpi:
         _abort()
 
 
@@ -120,10 +120,9 @@ def _abort() -> None:
         with contextlib.suppress(OSError):
             os.write(int(link), b"cmd=abort exitcode=1\n")
             time.sleep(_ENDING)
-    with contextlib.suppress(ImportError):
-        from mpi4py import MPI
-
-        MPI.COMM_WORLD.Abort(1)
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_initialized():
+        mpi.COMM_WORLD.Abort(1)
 
 
 def unlink_memory(process: str = "self") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -10,11 +11,12 @@ from typing import Any
 
 from .. import cuda, settings
 from ..drivers import active
-from ..errors import RangeError, require
+from ..errors import DistError, RangeError, require
 from ..types import devices
 from . import checks, failure, launchers, meeting
 from .backends import Backend, parsed, uses_nccl
-from .backends.mpi import MpiBackend, open_mpi
+from .backends.mpi import MpiBackend
+from .backends.opening import library, load_mpi, open_mpi, started
 from .job import Job
 from .process_group import ProcessGroup
 from .store import PrefixStore, Store
@@ -84,7 +86,7 @@ def init_process_group(
         init_method, limit, world_size, rank, store, host="cpu" in wishes or not uses_nccl(wishes)
     )
     job.backend = ("mpi" if backend is None else str(backend)).lower()
-    started = checks.Call("init_process_group", 0)
+    call = checks.Call("init_process_group", 0)
     driver = active()
     checked = bool(settings.debug.value) or (driver is not None and driver.checks_by_default)
     made = ProcessGroup(job, "0", range(job.size), job.backend, None, None)
@@ -92,16 +94,14 @@ def init_process_group(
     try:
         if communicators is not None:
             mpi, opening = communicators
-            made.poll(lambda: all(request.Test() for _, request in opening), started)
+            made.poll(lambda: all(request.Test() for _, request in opening), call)
             # not before they are open: to look for a message in one that is not crashes
             made.host = job.host = MpiBackend(mpi, [communicator for communicator, _ in opening])
             failure.unlink_memory()
-        job.find_neighbours(made.exchange(job.fact(checked), started))
-        if job.store is not None and job.size > 1:
-            job.watch_by(meeting.life_of(job.store, job.rank))
+        job.find_neighbours(made.exchange(job.fact(checked), call))
         _give_device(made, wishes)
-    except BaseException:
-        job.links.leave()
+    except BaseException as error:
+        job.give_up(error)
         raise
     made.checked = job.checked
     _default = made
@@ -112,32 +112,32 @@ def _met(
     init_method: str | None, limit: timedelta, size: int, rank: int, store: Store | None, host: bool
 ) -> tuple[Job, Any]:
     """The job of this process, after all have met; and MPI's communicators, if `host` memory is to be sent."""
-    launch = launchers.launched()
     by_launcher = store is None and init_method in (None, "env://")
-    alone = by_launcher and not launch.launcher and size in (-1, 1) and rank in (-1, 0)
-    mpis = next((each for each in launchers.all_launches() if each.by_mpi), None)
-    if alone and "MASTER_ADDR" not in os.environ:
-        launch = launch._replace(rank=0, size=1)
-    if by_launcher and (launch.launcher or alone):
-        for name, argument, known in (("world_size", size, launch.size), ("rank", rank, launch.rank)):
-            if argument not in (-1, known) and launch.launcher != "torchrun":
-                says = launch.launcher or "MPI"
-                raise ValueError(f"init_process_group(): {name}={argument}, but {says} says {known}; leave it out")
-        size, rank = (launch.size if size == -1 else size), (launch.rank if rank == -1 else rank)
-    if alone or (by_launcher and mpis is not None and (mpis.rank, mpis.size) == (rank, size)):
-        if mpis is not None and mpis.launcher == "mpirun":  # Open MPI's processes cannot start by MPICH
-            os.environ.setdefault("MPI4PY_MPIABI", "openmpi")
-        return Job(rank, size, limit, None), open_mpi(limit.total_seconds(), rank, size)
+    here = launchers.placed(rank, size) if by_launcher else launchers.Launch("", rank, size)
+    rank, size = here.rank, here.size
+    loaded = load_mpi(here.mpi) if host or here.mpi else ""
+    if loaded and here.mpi in (loaded, "any"):
+        return Job(rank, size, limit), open_mpi(limit.total_seconds(), rank, size, "")
+    if loaded == "openmpi" and host:
+        raise DistError(
+            "init_process_group: Open MPI joins only processes that its own mpirun has started, or srun --mpi=pmix",
+            f"the MPI library is {library()}",
+            here.variables,
+            remedy="start them so, or: pip install mpich, which starts from RANK and WORLD_SIZE",
+        )
     if store is None:
-        meets = meeting.rendezvous(init_method or "env://", rank, size, timeout=limit)
-        store, rank, size = next(meets)
+        store, rank, size = next(meeting.rendezvous(init_method or "env://", rank, size, timeout=limit))
     if not 0 <= rank < size:
         raise ValueError(f"init_process_group(): rank={rank} is none of world_size={size}, from 0 to {size - 1}")
-    own = meeting.join(store, rank, size, limit, launch.variables if by_launcher else "")
-    if not host:
-        return Job(rank, size, limit, own), None
-    with meeting.started_by(store, rank):
-        return Job(rank, size, limit, own), open_mpi(limit.total_seconds(), rank, size)
+    met = meeting.join(store, rank, size, limit, here.variables, started() if host else "")
+    job = Job(rank, size, limit, met)
+    try:
+        starting = meeting.starting(met, rank) if host and not started() else contextlib.nullcontext("")
+        with starting as name:
+            return job, open_mpi(limit.total_seconds(), rank, size, name) if host else None
+    except BaseException as error:
+        job.give_up(error)
+        raise
 
 
 def _give_device(made: ProcessGroup, wishes: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -14,7 +15,9 @@ from typing import Any, Protocol
 
 from ..errors import explain
 from . import failure, liveness
-from .store import PrefixStore, Store, receive
+from .meeting import Meeting
+from .server import packed
+from .store import PrefixStore, receive
 
 
 class Group(Protocol):
@@ -34,8 +37,9 @@ class Job:
         groups: the groups that this process is in, by name.
     """
 
-    def __init__(self, rank: int, size: int, timeout: timedelta, store: Store | None) -> None:
-        self.rank, self.size, self.timeout, self.store = rank, size, timeout, store
+    def __init__(self, rank: int, size: int, timeout: timedelta, met: Meeting | None = None) -> None:
+        self.rank, self.size, self.timeout = rank, size, timeout
+        self.store = None if met is None else met.store
         self.checked = False
         self.local_rank = 0
         self.links = liveness.Links(rank)
@@ -46,6 +50,11 @@ class Job:
         self.backend = ""
         self._left: dict[int, dict[str, int]] = {}
         self._life: socket.socket | None = None
+        self._listener: threading.Thread | None = None
+        if met is not None:
+            self._life = met.life
+            self._listener = threading.Thread(target=self._listen, args=(met.life,), name="tritensor job", daemon=True)
+            self._listener.start()
 
     def find_neighbours(self, facts: Sequence[str]) -> None:
         """Link to the other ranks of this machine.
@@ -75,12 +84,8 @@ class Job:
 
     # ---- ends -------------------------------------------------------------------------------------------------
 
-    def watch_by(self, link: socket.socket) -> None:
-        """Learn by the store's server which ranks are gone, those of other machines too."""
-        self._life = link
-        threading.Thread(target=self._listen, args=(link,), name="tritensor job", daemon=True).start()
-
     def _listen(self, link: socket.socket) -> None:
+        """Learn by the store's server which ranks are gone, those of other machines too."""
         try:
             while True:
                 rank, how = receive(link)
@@ -114,16 +119,20 @@ class Job:
             group.close()
         self.links.leave()
 
+    def give_up(self, error: BaseException) -> None:
+        """Leave a job that this process could not join entirely, and tell the others why."""
+        self._say(b"ends", f"rank {self.rank} could not join: {error}".encode())
+        self.links.leave()
+
     def _say(self, *words: bytes) -> None:
+        """Say the last words to the store's server, and wait until it has heard them."""
         life, self._life = self._life, None
         if life is not None:
-            from .server import packed
-
-            try:
+            with contextlib.suppress(OSError):
                 life.sendall(packed(list(words)))
-                life.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+                life.shutdown(socket.SHUT_WR)
+            if self._listener is not None and self._listener is not threading.current_thread():
+                self._listener.join(1.0)
             life.close()
 
     def abort(self, why: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import zlib
 from typing import NamedTuple
 
@@ -11,19 +12,18 @@ from ..errors import DistError
 
 
 class Launch(NamedTuple):
-    """Who started this process, and as which of how many."""
+    """Who started this process, and as which of how many.
+
+    Attributes:
+        mpi: the kind of MPI that the launcher connects the processes with: "mpich" (and Intel MPI), "openmpi", or "";
+            "any" for a process that nobody launched.
+    """
 
     launcher: str
     rank: int
     size: int
     variables: str = ""
-
-    @property
-    def by_mpi(self) -> bool:
-        """True if the launcher's own MPI connects the processes: its connection or its daemon is there."""
-        if self.launcher == "mpirun":
-            return True
-        return "PMI_RANK" in os.environ and bool({"PMI_FD", "PMI_PORT"} & set(os.environ))
+    mpi: str = ""
 
 
 # In this order: explicit variables before those that a launcher sets for programs of its own.
@@ -48,6 +48,20 @@ def _in_a_shell_of_slurm() -> bool:
     return step >= _FIRST_SPECIAL_STEP if step is not None else os.environ.get("ENVIRONMENT") == "BATCH"
 
 
+def _mpi_of(launcher: str) -> str:
+    """The kind of MPI that a launcher connects this process with.
+
+    MPICH's connection is an open file, which what this process starts does not have, though it has the variables.
+    """
+    if launcher == "mpirun" or (launcher == "srun" and "PMIX_RANK" in os.environ):
+        return "openmpi"
+    try:
+        connected = "PMI_PORT" in os.environ or stat.S_ISSOCK(os.fstat(int(os.environ["PMI_FD"])).st_mode)
+    except (KeyError, ValueError, OSError):
+        return ""
+    return "mpich" if connected and launcher == "mpiexec" else ""
+
+
 def all_launches() -> list[Launch]:
     """What each launcher says that left its variables, the one to believe first."""
     found = []
@@ -56,7 +70,8 @@ def all_launches() -> list[Launch]:
         if launcher == "srun" and _in_a_shell_of_slurm():
             continue
         if rank is not None and size is not None:
-            found.append(Launch(launcher, rank, size, f"{rank_name}={rank}, {size_name}={size}"))
+            told = f"{rank_name}={rank}, {size_name}={size}"
+            found.append(Launch(launcher, rank, size, told, _mpi_of(launcher)))
     return found
 
 
@@ -77,6 +92,26 @@ def launched() -> Launch:
     return found[0] if found else Launch("", 0, 1)
 
 
+def placed(rank: int, size: int) -> Launch:
+    """Which process of how many this is, by arguments, which are -1 if not given, and by launchers.
+
+    Raises:
+        ValueError: the launcher contradicts an argument.
+    """
+    # arguments and an address go before launchers: a process that one has started may have started this one
+    given = -1 not in (rank, size) and "MASTER_ADDR" in os.environ
+    launch = Launch("", 0, 1) if given else launched()
+    alone = not given and not launch.launcher and size in (-1, 1) and rank in (-1, 0)
+    if launch.launcher or alone:
+        for name, argument, known in (("world_size", size, launch.size), ("rank", rank, launch.rank)):
+            if argument not in (-1, known) and launch.launcher != "torchrun":
+                says = launch.launcher or "MPI"
+                raise ValueError(f"init_process_group(): {name}={argument}, but {says} says {known}; leave it out")
+        size, rank = (launch.size if size == -1 else size), (launch.rank if rank == -1 else rank)
+    found = (each.mpi for each in all_launches() if each.mpi and (each.rank, each.size) == (rank, size))
+    return launch._replace(rank=rank, size=size, mpi="any" if alone else next(found, ""))
+
+
 def local_rank() -> int | None:
     """The number of this process among those on its machine, by the launcher."""
     return next((number for *_, name in _VARIABLES if (number := _number(name)) is not None), None)
@@ -85,36 +120,38 @@ def local_rank() -> int | None:
 def first_node(nodes: str) -> str:
     """The first name of a list as Slurm writes it.
 
-    >>> first_node("gpu[003-007,12],login"), first_node("a1,b2")
-    ('gpu003', 'a1')
+    >>> first_node("gpu[003-007,12],login"), first_node("a1,b2"), first_node("rack[2,4]n[10-11]")
+    ('gpu003', 'a1', 'rack2n10')
     """
     return re.sub(r"\[(\w+)[^\]]*\]", r"\1", re.split(r",(?![^\[]*\])", nodes)[0])
 
 
+def port_of(name: str) -> int:
+    """A port for a job with a name, below those that systems give to connections."""
+    return 20000 + zlib.crc32(name.encode()) % 12000
+
+
 def address(launch: Launch) -> tuple[str, int]:
-    """Where rank 0 is, as the launcher says it.
+    """Where rank 0 is: what MASTER_ADDR and MASTER_PORT say, else what follows from the launcher's variables.
 
     Raises:
-        ValueError: it does not say it.
+        ValueError: it is not said.
     """
-    host, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT", "")
-    if host and port.isdecimal():
-        return host, int(port)
-    if launch.launcher == "srun" and not host:
-        nodes = os.environ.get("SLURM_STEP_NODELIST") or os.environ.get("SLURM_JOB_NODELIST", "")
-        job = (_number("SLURM_JOB_ID") or 0) + 7919 * ((_number("SLURM_STEP_ID") or 0) % 97)
-        return first_node(nodes) or "localhost", 20000 + job % 20000
-    if launch.launcher == "SkyPilot" and not host:
-        return os.environ.get("SKYPILOT_NODE_IPS", "").split("\n")[0] or "localhost", 29500
-    local = _number("OMPI_COMM_WORLD_LOCAL_SIZE") or _number("MPI_LOCALNRANKS")
-    if launch.launcher in ("mpirun", "mpiexec") and local == launch.size:  # all on this machine
-        name = os.environ.get("PMIX_NAMESPACE") or f"{os.getppid()}"
-        return host or "127.0.0.1", 20000 + zlib.crc32(name.encode()) % 20000
-    missing = "MASTER_ADDR" if not host else "MASTER_PORT"
-    raise ValueError(
-        "Error initializing torch.distributed using env:// rendezvous: environment variable "
-        f"{missing} expected, but not set"
-    )
+    variables, host, port = os.environ, "", 0
+    if launch.launcher == "srun":
+        host = first_node(variables.get("SLURM_STEP_NODELIST") or variables.get("SLURM_JOB_NODELIST", ""))
+        port = port_of(f"{variables.get('SLURM_JOB_ID')}.{variables.get('SLURM_STEP_ID')}")
+    elif launch.launcher == "SkyPilot":
+        host, port = variables.get("SKYPILOT_NODE_IPS", "").split("\n")[0], 29500
+    elif (_number("OMPI_COMM_WORLD_LOCAL_SIZE") or _number("MPI_LOCALNRANKS")) == launch.size:  # all on this machine
+        host, port = "127.0.0.1", port_of(variables.get("PMIX_NAMESPACE") or f"{os.getppid()}")
+    host, port = variables.get("MASTER_ADDR") or host, _number("MASTER_PORT") or port
+    if not host or not port:
+        raise ValueError(
+            "Error initializing torch.distributed using env:// rendezvous: environment variable "
+            f"{'MASTER_PORT' if host else 'MASTER_ADDR'} expected, but not set"
+        )
+    return host, port
 
 
 def as_torchrun() -> dict[str, str]:

@@ -12,24 +12,22 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlparse
 
 from ..errors import DistError, DistNetworkError, DistStoreError
 from . import launchers, server
-from .store import FileStore, PrefixStore, Store, TCPStore, connect, own_address
+from .store import FileStore, PrefixStore, Store, TCPStore, connect, own_address, receive
 
 __all__ = ["open_rendezvous", "register_rendezvous_handler", "rendezvous"]
 
 # How long a rank waits before it says on stderr for whom.
 _PATIENCE = 15.0
-# Where an agent of torchrun keeps MASTER_PORT for itself, rank 0 takes one of the next ports.
-_CANDIDATES = 16
 _handlers: dict[str, Callable[..., Iterator[tuple[Store, int, int]]]] = {}
-# Stores by address: a program that joins twice keeps its store, whose address may be taken for a while otherwise.
-_stores: dict[tuple[str, int], TCPStore] = {}
+# Stores by address and process: who joins twice meets the others in the same store, though some have not left it yet.
+_stores: dict[tuple[str, int, int], TCPStore] = {}
 _held: list[TCPStore] = []
 
 
@@ -99,7 +97,8 @@ def _file(url: str, timeout: timedelta = timedelta(minutes=5)) -> Iterator[tuple
     if not path:
         raise ValueError("Error initializing torch.distributed using file:// rendezvous: path missing")
     rank, size, _ = _numbers("file", url)
-    yield FileStore(path.removeprefix("/") if os.name == "nt" else path, size, timeout), rank, size
+    path = path.removeprefix("/") if os.name == "nt" else path
+    yield _kept((path, 0), lambda: FileStore(path, size, timeout)), rank, size
 
 
 def _env(url: str, timeout: timedelta = timedelta(minutes=5)) -> Iterator[tuple[Store, int, int]]:
@@ -123,44 +122,59 @@ for _scheme, _handler in (("tcp", _tcp), ("file", _file), ("env", _env)):
     register_rendezvous_handler(_scheme, _handler)
 
 
+def _kept(address: tuple[str, int], make: Callable[[], TCPStore]) -> TCPStore:
+    """The store of this process at an address, made if there is none or if it has ended."""
+    key = (*address, os.getpid())
+    with contextlib.suppress(KeyError, DistNetworkError):
+        _stores[key].check([])
+        return _stores[key]
+    _stores[key] = made = make()
+    return made
+
+
 def store_at(host: str, port: int, opens: bool, timeout: timedelta) -> TCPStore:
     """The store at an address, which rank 0 opens there.
 
     Raises:
         DistNetworkError: the port is taken, or no rank 0 answers there in time.
     """
-    if (host, port) in _stores:
-        return _stores[host, port]
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        _stores[host, port] = made = _beside_an_agent(host, port, opens, timeout)
-    else:
-        _stores[host, port] = made = TCPStore(host, port, is_master=opens, timeout=timeout)
-    return made
+
+    def make() -> TCPStore:
+        if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+            return _beside_an_agent(host, port, opens, timeout)
+        try:
+            return TCPStore(host, port, is_master=opens, timeout=timeout)
+        except DistNetworkError:
+            if opens:  # of a job before, in a process that goes on, as that which has started this one
+                with contextlib.suppress(DistNetworkError):
+                    made = TCPStore(host, port, timeout=timedelta(0))
+                    made.set_timeout(timeout)
+                    return made
+            raise
+
+    return _kept((host, port), make)
 
 
 def _beside_an_agent(host: str, port: int, opens: bool, timeout: timedelta) -> TCPStore:
+    """The store where an agent of torchrun keeps MASTER_PORT for itself: at one of some ports that follow from it."""
     job = f"{os.environ.get('TORCHELASTIC_RUN_ID')}/{port}/{os.environ.get('TORCHELASTIC_RESTART_COUNT')}"
+    ports = [launchers.port_of(f"{job}/{number}") for number in range(8)]
     limit = time.monotonic() + timeout.total_seconds()
-    for candidate in (*range(port + 1, port + 1 + _CANDIDATES),) if opens else ():
-        with contextlib.suppress(DistNetworkError):
-            made = TCPStore(host, candidate, is_master=True, timeout=timeout)
-            made.set("tritensor/job", job)
-            return made
-    while not opens and time.monotonic() < limit:
-        for candidate in range(port + 1, port + 1 + _CANDIDATES):
-            with contextlib.suppress(DistNetworkError):
-                made = TCPStore(host, candidate, timeout=timedelta(seconds=0.05))
+    while time.monotonic() < limit:
+        for candidate in ports:
+            with contextlib.suppress(DistNetworkError, DistStoreError):
+                made = TCPStore(host, candidate, is_master=opens, timeout=timedelta(seconds=1 if opens else 0.05))
+                if opens:
+                    made.set("tritensor/job", job)
                 made.set_timeout(timedelta(seconds=1))
-                with contextlib.suppress(DistStoreError):
-                    if made.get("tritensor/job").decode() == job:
-                        made.set_timeout(timeout)
-                        return made
-                made.close()
-        time.sleep(0.1)
+                if made.get("tritensor/job").decode() == job:
+                    made.set_timeout(timeout)
+                    return made
+        time.sleep(0.05)
     raise DistNetworkError(
-        f"no store of rank 0 at {host}, ports {port + 1} to {port + _CANDIDATES}",
-        f"an agent has MASTER_PORT {port} for itself",
-        remedy="choose a MASTER_PORT whose next ports are free",
+        f"no store of rank 0 at {host}, ports {', '.join(map(str, ports))}",
+        f"torchrun's agent has MASTER_PORT {port} for itself, so rank 0 opens one of these",
+        remedy="let the machines reach each other at these ports, or start with python -m tritensor launch",
     )
 
 
@@ -178,40 +192,64 @@ def open_rendezvous() -> str:
     return f"tcp://{own_address()}:{made.port}?served=1"
 
 
-def join(store: Store, rank: int, size: int, timeout: timedelta, by: str) -> PrefixStore:
-    """Wait in a store until all ranks are there; returns the part of it that is theirs.
+class Meeting(NamedTuple):
+    """What a rank has when all are there: its job's part of a store, a connection on which the store's server tells
+    which ranks are gone, and all ranks' machines."""
+
+    store: PrefixStore
+    life: socket.socket
+    hosts: Sequence[str]
+
+
+def join(store: Store, rank: int, size: int, timeout: timedelta, by: str, started: str) -> Meeting:
+    """Wait in a store until all ranks are there.
+
+    Args:
+        by: the launcher's variables, for messages.
+        started: the job for which MPI was started in this process, if it was.
 
     Raises:
-        DistStoreError: some did not come in time. DistError: two have the same rank, or sizes differ.
+        DistStoreError: some did not come in time. DistError: two have the same rank, sizes differ, or MPI, which can be
+            started once in a process, was started for other jobs.
     """
-    store.joins += 1  # a program may join, leave and join again
-    own = PrefixStore(f"job{store.joins}", store)
-    if (known := own.compare_set("size", "", str(size)).decode()) != str(size):
-        raise DistError(
-            f"init_process_group: rank {rank} says that there are {size} processes, another rank says {known}",
-            *((by,) if by else ()),
-            remedy="give all ranks the same WORLD_SIZE, and each job its own MASTER_PORT",
-        )
-    fact = [socket.gethostname(), os.getpid()]
-    if own.add(f"joined/{rank}", 1) != 1:
-        own.set_timeout(timedelta(seconds=1))
-        with contextlib.suppress(DistStoreError):
-            fact = json.loads(own.get(f"rank/{rank}"))
-        raise DistError(
-            f"init_process_group: another process has joined as rank {rank}",
-            f"process {fact[1]} on {fact[0]}",
-            *((by,) if by else ()),
-            remedy="give each process its own rank, and each job its own MASTER_PORT",
-        )
-    own.set(f"rank/{rank}", json.dumps(fact))
-    _await(own, rank, size, timeout)
-    facts = [json.loads(value) for value in own.multi_get([f"rank/{other}" for other in range(size)])]
-    if rank == 0:  # what the server tells MPI
-        base = _base(store)
-        base.multi_set(["pmi/size", "pmi/mapping"], [str(size), _mapping([host for host, _ in facts])])
+    place = PrefixStore("tritensor", store)
+    base, path = place.path()
+    assert isinstance(base, TCPStore)
+    life = connect(base.reached, base.port, timeout.total_seconds())
+    life.sendall(server.packed([b"lives", path.encode(), str(rank).encode()]))
+    answer, number = receive(life)
+    own = PrefixStore(f"job{number.decode()}", place)
+    try:
+        if answer == b"taken":
+            own.set_timeout(timedelta(seconds=1))
+            process, host, _ = json.loads(own.get(f"rank/{rank}"))
+            raise DistError(
+                f"init_process_group: another process has joined as rank {rank}",
+                f"process {process} on {host}",
+                by,
+                remedy="give each process its own rank, and each job its own MASTER_PORT",
+            )
+        if (known := own.compare_set("size", "", str(size)).decode()) != str(size):
+            raise DistError(
+                f"init_process_group: rank {rank} says that there are {size} processes, another rank says {known}",
+                by,
+                remedy="give all ranks the same WORLD_SIZE, and each job its own MASTER_PORT",
+            )
+        own.set(f"rank/{rank}", json.dumps([os.getpid(), socket.gethostname(), started]))
+        _await(own, rank, size, timeout)
+        facts = [json.loads(value) for value in own.multi_get([f"rank/{other}" for other in range(size)])]
+        if len({job for *_, job in facts}) > 1:
+            process, host, _ = next(fact for fact in facts if fact[2])
+            raise DistError(
+                "init_process_group: MPI is started once in a process, and these are not the processes of that time",
+                f"process {process} on {host} was in a job with others before",
+                remedy="start new processes for a new job",
+            )
         own.set("complete", "1")
-    own.wait(["complete"], timeout)
-    return own
+    except BaseException:
+        life.close()
+        raise
+    return Meeting(own, life, [host for _, host, _ in facts])
 
 
 def _await(own: PrefixStore, rank: int, size: int, timeout: timedelta) -> None:
@@ -237,7 +275,7 @@ def _await(own: PrefixStore, rank: int, size: int, timeout: timedelta) -> None:
         )
 
 
-def _mapping(hosts: list[str]) -> str:
+def _mapping(hosts: Sequence[str]) -> str:
     """Which rank is on which machine, as PMI writes it: runs of (machine, 1, ranks)."""
     numbers: dict[str, int] = {}
     runs: list[list[int]] = []
@@ -250,37 +288,28 @@ def _mapping(hosts: list[str]) -> str:
     return f"(vector,{','.join(f'({number},1,{count})' for number, count in runs)})"
 
 
-def _base(store: Store) -> Store:
-    while isinstance(store, PrefixStore):
-        store = store.underlying_store
-    return store
-
-
 @contextlib.contextmanager
-def started_by(store: Store, rank: int) -> Iterator[None]:
-    """The environment in which MPICH starts as `rank` of those that have joined in a store.
+def starting(meeting: Meeting, rank: int) -> Iterator[str]:
+    """The environment in which MPICH starts as `rank` of those that have met; its value is a name for them.
+
+    MPICH gets a connection to the store's server, which speaks its language, and keeps it.
 
     Raises:
-        DistError: no process of ours serves the store.
+        DistError: this system hands no connections to libraries.
     """
-    base = _base(store)
-    if not isinstance(base, TCPStore) or os.name != "posix":
-        raise DistError(f"MPI cannot be started by {base!r}", remedy="start the job with mpiexec")
-    mine = {"PMI_PORT": f"{base.reached}:{base.port}", "PMI_ID": str(rank)}
+    if os.name != "posix":
+        raise DistError("MPI cannot be started by a store on this system", remedy="start the job with mpiexec")
+    base, job = meeting.store.path()
+    assert isinstance(base, TCPStore)
+    link = connect(base.reached, base.port, base.timeout.total_seconds())
+    size = str(len(meeting.hosts))
+    link.sendall(server.packed([b"starts", job.encode(), size.encode(), _mapping(meeting.hosts).encode()]))
+    mine = {"PMI_FD": str(link.detach()), "PMI_RANK": str(rank), "PMI_SIZE": size}
     hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("PMI_", "PMIX_", "OMPI_"))}
     os.environ.update(mine)
     try:
-        yield
+        yield f"{base.port}/{job}"
     finally:
         for name in mine:
             os.environ.pop(name, None)
         os.environ.update(hidden)
-
-
-def life_of(store: Store, rank: int) -> socket.socket:
-    """A connection that tells the other ranks of a job, by the store's server, when this one is gone."""
-    base = _base(store)
-    assert isinstance(base, TCPStore)
-    link = connect(base.reached, base.port, base.timeout.total_seconds())
-    link.sendall(server.packed([b"lives", str(base.joins).encode(), str(rank).encode()]))
-    return link

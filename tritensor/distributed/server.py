@@ -41,15 +41,15 @@ def unpacked(body: bytes) -> list[bytes]:
 
 
 class _Client:
-    """A connection: what has arrived of its next message, and which rank it belongs to."""
+    """A connection: what has arrived of its next message, and whose it is."""
 
     def __init__(self, link: socket.socket) -> None:
         self.link = link
         self.arrived = b""
-        self.rank: bytes | None = None  # of connections that say whether a rank lives
-        self.job = b""
-        self.started: int | None = None  # the rank of an MPI process
         self.known = False
+        # of connections that say whether a rank lives: where ranks meet, its number, and the job that it is in
+        self.place = self.rank = self.job = b""
+        self.mpi = 0  # of those that start MPI: how many processes do
 
 
 class Server:
@@ -67,9 +67,7 @@ class Server:
         if parent is not None:
             self.selector.register(parent, selectors.EVENT_READ, "parent")
         self.inside: list[_Client] = []  # MPI processes in a barrier
-        self.pmi: dict[str, str] = {}
-        self.size = 1
-        self.name = f"tritensor-{os.getpid()}-{time.time_ns()}"  # MPICH's shared memory is called by it
+        self.name = b"tritensor-%d-%d" % (os.getpid(), time.time_ns())  # MPICH's shared memory is called by it
 
     def run(self) -> None:
         """Serve until the parent and all clients have gone."""
@@ -114,11 +112,11 @@ class Server:
     def one(self, client: _Client) -> bool:
         """Answer the first whole message; False if there is none."""
         arrived = client.arrived
-        if not client.known and (arrived.startswith(b"cmd=") or client.started is not None):
+        if client.mpi:
             line, found, rest = arrived.partition(b"\n")
             if found:
                 client.arrived = rest
-                self.start(client, dict(word.partition("=")[::2] for word in line.decode().split(" ")))
+                self.start(client, dict(word.partition(b"=")[::2] for word in line.split(b" ")))
             return bool(found)
         if len(arrived) < 4:
             return False
@@ -150,15 +148,39 @@ class Server:
         self.selector.unregister(client.link)
         client.link.close()
         self.waiting = [entry for entry in self.waiting if entry[0] is not client]
-        if client.rank is not None:
-            self.tell(client, b"")
+        self.inside = [each for each in self.inside if each is not client]
+        self.tell(client, b"")
+
+    # ---- ranks ------------------------------------------------------------------------------------------------
+
+    def live(self, client: _Client, place: bytes, rank: bytes) -> None:
+        """Let a connection stand for a rank of the next job that meets at a place, unless another one does."""
+        counter = b"%b/joins/%b" % (place, rank)
+        number = int(self.values.get(counter, b"0"))
+        if any((other.place, other.rank) == (place, rank) for other in self.clients):
+            self.send(client, [b"taken", b"%d" % number])
+            return
+        self.values[counter] = b"%d" % (number + 1)
+        client.place, client.rank, client.job = place, rank, b"%b/job%d" % (place, number + 1)
+        self.send(client, [b"ok", b"%d" % (number + 1)])
 
     def tell(self, gone: _Client, how: bytes) -> None:
-        """Tell the other ranks of a job that one is gone, and how it ended if it said so."""
-        rank, gone.rank = gone.rank, None
-        for other in list(self.clients):
-            if other.rank is not None and other.job == gone.job and rank is not None:
-                self.send(other, [rank, how])
+        """Tell the other ranks of a job that one is gone, and how it ended if it said so.
+
+        One that goes before all are there may come back.
+        """
+        rank, gone.rank = gone.rank, b""
+        if rank and gone.job + b"/complete" not in self.values:
+            counter = b"%b/joins/%b" % (gone.place, rank)
+            self.values[counter] = b"%d" % (int(self.values[counter]) - 1)
+            self.values.pop(b"%b/rank/%b" % (gone.job, rank), None)
+        elif rank:
+            for other in list(self.clients):
+                if other.job == gone.job and other.rank:
+                    self.send(other, [rank, how])
+            for other in self.inside:  # MPI would wait for ever
+                if other.job == gone.job:
+                    self.drop(other)
 
     # ---- the store --------------------------------------------------------------------------------------------
 
@@ -171,11 +193,14 @@ class Server:
             client.known = True
             self.send(client, [MAGIC])
         elif what == b"lives":  # this connection is a rank's, until it ends or says how the rank ends
-            client.job, client.rank = rest
+            self.live(client, *rest)
         elif what == b"leaves":
-            client.rank = None
+            client.rank = b""
         elif what == b"ends":
             self.tell(client, rest[0])
+        elif what == b"starts":  # from here on it speaks PMI
+            client.job, client.mpi = rest[0], int(rest[1])
+            self.values[b"%b/PMI_process_mapping" % client.job] = rest[2]
         elif what == b"set":
             self.set(rest[0], rest[1])
             self.send(client, [b"ok"])
@@ -222,50 +247,34 @@ class Server:
 
     # ---- PMI-1, the language in which MPICH's processes are started -----------------------------------------------
 
-    def start(self, client: _Client, words: dict[str, str]) -> None:
+    def start(self, client: _Client, words: dict[bytes, bytes]) -> None:
         """Answer a line of an MPI process that starts."""
-        command = words["cmd"]
-        if command == "initack":
-            client.started = int(words["pmiid"])
-            self.size = int(self.values[b"pmi/size"])
-            self.say(client, "initack rc=0")
-            for name, value in (("size", self.size), ("rank", client.started), ("debug", 0)):
-                self.say(client, f"set {name}={value}")
-        elif command == "init":
-            self.say(client, "response_to_init pmi_version=1 pmi_subversion=1 rc=0")
-        elif command == "get_maxes":
-            self.say(client, "maxes kvsname_max=256 keylen_max=256 vallen_max=4096 rc=0")
-        elif command == "get_appnum":
-            self.say(client, "appnum appnum=0 rc=0")
-        elif command == "get_my_kvsname":
-            self.say(client, f"my_kvsname kvsname={self.name} rc=0")
-        elif command == "get_universe_size":
-            self.say(client, f"universe_size size={self.size} rc=0")
-        elif command == "put":
-            self.pmi[words["key"]] = words["value"]
-            self.say(client, "put_result rc=0 msg=success")
-        elif command == "get":
-            found = self.pmi.get(words["key"])
-            if words["key"] == "PMI_process_mapping":
-                found = self.values[b"pmi/mapping"].decode()
-            lacks = "get_result rc=-1 msg=key_not_found value=unknown"
-            self.say(client, lacks if found is None else f"get_result rc=0 msg=success value={found}")
-        elif command == "barrier_in":
+        command, key = words[b"cmd"], b"%b/%b" % (client.job, words.get(b"key", b""))
+        answers = {
+            b"init": b"response_to_init pmi_version=1 pmi_subversion=1",
+            b"get_maxes": b"maxes kvsname_max=256 keylen_max=256 vallen_max=4096",
+            b"get_appnum": b"appnum appnum=0",
+            b"get_my_kvsname": b"my_kvsname kvsname=%b-%b" % (self.name, client.job.replace(b"/", b"-")),
+            b"get_universe_size": b"universe_size size=%d" % client.mpi,
+            b"put": b"put_result msg=success",
+            b"get": b"get_result msg=success value=%b" % self.values.get(key, b""),
+            b"barrier_in": b"barrier_out",
+            b"finalize": b"finalize_ack",
+        }
+        answer = b"cmd=%b rc=0\n" % answers.get(command, command)
+        if command not in answers or (command == b"get" and key not in self.values):
+            answer = b"cmd=%b_result rc=-1 msg=unknown value=unknown\n" % command
+        elif command == b"put":
+            self.values[key] = words[b"value"]
+        elif command == b"barrier_in":
             self.inside.append(client)
-            if len(self.inside) == self.size:
-                inside, self.inside = self.inside, []
+            inside = [each for each in self.inside if each.job == client.job]
+            if len(inside) == client.mpi:
+                self.inside = [each for each in self.inside if each.job != client.job]
                 for each in inside:
-                    self.say(each, "barrier_out rc=0")
-        elif command == "finalize":
-            self.say(client, "finalize_ack rc=0")
-        elif command == "abort":
-            self.drop(client)
-        else:
-            self.say(client, f"{command} rc=-1 msg=unknown_command")
-
-    def say(self, client: _Client, line: str) -> None:
-        """Send a line to an MPI process."""
-        self.sendall(client, f"cmd={line}\n".encode())
+                    self.sendall(each, answer)
+            return
+        self.sendall(client, answer)
 
 
 def start(listener: socket.socket) -> Any:

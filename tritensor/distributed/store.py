@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TextIO
 
 from ..errors import DistNetworkError, DistStoreError
@@ -46,20 +45,20 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         DistNetworkError: another process has the port.
     """
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # in Kubernetes the pod of rank 0 may be told that rank 0 is at localhost, where the other pods do not reach it
+    near = host in ("127.0.0.1", "::1") or (host == "localhost" and "KUBERNETES_SERVICE_HOST" not in os.environ)
+    both = socket.has_dualstack_ipv6() and not near
+    family = socket.AF_INET6 if both or host == "::1" else socket.AF_INET
+    place = ("" if not near else "::1" if host == "::1" else "127.0.0.1", port)
     try:
-        listener.bind(("127.0.0.1" if host in ("127.0.0.1", "localhost") else "", port))
-        listener.listen(1024)
+        return socket.create_server(place, family=family, backlog=1024, dualstack_ipv6=both)
     except OSError as error:
-        listener.close()
         raise DistNetworkError(
             f"The server socket has failed to listen on any local network address. port: {port}, code: "
             f"-{error.errno}, message: {os.strerror(error.errno or 0).lower()}",
             "another process has this port: another job, or a process with the same rank",
             remedy="choose another MASTER_PORT; python -m tritensor launch finds a free one",
         ) from None
-    return listener
 
 
 def connect(host: str, port: int, timeout: float) -> socket.socket:
@@ -98,8 +97,6 @@ def connect(host: str, port: int, timeout: float) -> socket.socket:
 
 class Store:
     """Keys and values that processes share. Keys are texts; values are given as text or bytes, and read as bytes."""
-
-    joins = 0  # how often ranks have met in it
 
     def __init__(self) -> None:
         self._timeout = _FIVE_MINUTES
@@ -242,7 +239,7 @@ class TCPStore(Store):
     @property
     def reached(self) -> str:
         """The host by which this process reaches it: one that opened it need not resolve its own name."""
-        return self.host if self._served is None else "127.0.0.1"
+        return self.host if self._served is None or self.host == "::1" else "127.0.0.1"
 
     def clone(self) -> TCPStore:
         """The same store by another connection."""
@@ -287,22 +284,27 @@ class FileStore(TCPStore):
 
     def __init__(self, file_name: str, world_size: int = -1, timeout: timedelta = _FIVE_MINUTES) -> None:
         self.path = str(file_name)
-        limit = time.monotonic() + timeout.total_seconds()
+        limit, text = time.monotonic() + timeout.total_seconds(), ""
         try:
-            self._file = open(self.path, "a+", encoding="utf-8")  # noqa: SIM115 - it is locked as long as this exists
+            while not text.endswith("\n") and time.monotonic() < limit:
+                self._file = open(self.path, "a+", encoding="utf-8")  # noqa: SIM115 - locked as long as this exists
+                # the first keeps the lock, which ends with its process: a file that is not locked is of no job
+                if _locked(self._file) and _is_there(self._file, self.path):
+                    super().__init__("0.0.0.0", 0, is_master=True, timeout=timeout)
+                    self._file.truncate(0)
+                    self._file.write(f"{own_address()} {self.port}\n")
+                    self._file.flush()
+                    return
+                self._file.seek(0)
+                text = self._file.read() if _is_there(self._file, self.path) else ""
+                self._file.close()
+                time.sleep(0 if text else _FIRST_PAUSE)
         except OSError as error:
             raise DistNetworkError(f"open file failed, path: {self.path}", str(error)) from None
-        # the first keeps the lock, which ends with its process: a file that is not locked is of no job
-        if _locked(self._file):
-            super().__init__("0.0.0.0", 0, is_master=True, timeout=timeout)
-            self._file.truncate(0)
-            self._file.write(f"{own_address()} {self.port}\n")
-            self._file.flush()
-            return
-        while not (text := Path(self.path).read_text(encoding="utf-8")).endswith("\n") and time.monotonic() < limit:
-            time.sleep(_FIRST_PAUSE)
+        if not text:
+            raise DistNetworkError(f"no address is in {self.path} in time", "another process has locked it")
         host, _, port = text.partition(" ")
-        super().__init__(host, int(port or 0), timeout=timedelta(seconds=max(1.0, limit - time.monotonic())))
+        super().__init__(host, int(port), timeout=timedelta(seconds=max(1.0, limit - time.monotonic())))
 
     def close(self) -> None:
         """Disconnect; the first process removes the file."""
@@ -321,17 +323,28 @@ def _locked(file: TextIO) -> bool:
         return file.seek(0, os.SEEK_END) == 0
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
     return True
 
 
+def _is_there(file: TextIO, path: str) -> bool:
+    """True if an open file is still the one at its path: the first of a job before may have removed it meanwhile."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    return False
+
+
 def own_address() -> str:
     """The address of this machine that others reach."""
-    try:
-        return socket.gethostbyname(socket.gethostname())
-    except OSError:
-        return "127.0.0.1"
+    with contextlib.suppress(OSError):
+        found = socket.gethostbyname(socket.gethostname())
+        if not found.startswith("127."):  # as /etc/hosts often says
+            return found
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        way.connect(("192.0.2.1", 9))  # chooses an interface, and sends nothing
+        return str(way.getsockname()[0])
+    return "127.0.0.1"
 
 
 class PrefixStore(Store):
@@ -341,6 +354,13 @@ class PrefixStore(Store):
         super().__init__()
         self.prefix, self.underlying_store = prefix, store
         self._timeout = store.timeout
+
+    def path(self) -> tuple[Store, str]:
+        """The store behind all prefixes, and the prefixes together."""
+        if isinstance(self.underlying_store, PrefixStore):
+            base, before = self.underlying_store.path()
+            return base, f"{before}/{self.prefix}"
+        return self.underlying_store, self.prefix
 
     def _ask(self, *fields: bytes | str) -> list[bytes]:
         what = str(fields[0])

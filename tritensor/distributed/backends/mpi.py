@@ -7,12 +7,8 @@ timeout, and does not occupy a core when there are more processes than cores.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import faulthandler
 import json
-import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -26,11 +22,9 @@ from ...memory.array import DeviceArray
 from ...operators.inplace import write
 from ...tensors import Tensor, wrap
 from ..checks import MESSAGE_SIZE
-from ..liveness import complete, release
 from ..reduction import ReduceOp
 from . import sliced
 
-_ends = False  # whether `_finalize` is registered
 # Tags: of the message that a process sends when it leaves, of `missing`, and how many messages may be under way.
 _FAREWELL, _MONITOR, _TAGS = 1, 2, 1 << 20
 
@@ -416,67 +410,3 @@ def _divided(total: np.ndarray, count: int) -> np.ndarray:
     if count > 1:
         total /= count
     return total
-
-
-def open_mpi(timeout: float, rank: int, size: int) -> tuple[Any, Any]:
-    """MPI's communicators for all processes, which all call this: mpi4py's module, and (communicators, requests).
-
-    The first call starts MPI in the environment that the caller has made.
-
-    Raises:
-        DistError: MPI is not installed, or knows other processes.
-    """
-    mpi = _load(timeout, size)
-    world = mpi.COMM_WORLD
-    if (world.rank, world.size) != (rank, size):
-        library = mpi.Get_library_version().split("\n")[0]
-        raise DistError(
-            f"init_process_group: this is rank {rank} of {size}, but MPI says {world.rank} of {world.size}",
-            f"the MPI library is {library}",
-            remedy="start the job with that library's mpiexec, or with python -m tritensor launch",
-        )
-    opening = [world.Idup() for _ in range(3)]
-    return mpi, opening
-
-
-def _load(timeout: float, size: int) -> Any:
-    """mpi4py's MPI module. The first import starts MPI, which waits for all processes to do so.
-
-    That wait cannot be interrupted, so after the timeout the process is ended, with a traceback of where it was.
-    """
-    waits = "mpi4py.MPI" not in sys.modules and size > 1
-    if waits:
-        faulthandler.dump_traceback_later(timeout, exit=True)
-    global _ends
-    ours = False
-    try:
-        import mpi4py
-
-        # MPI is finalized here, because mpi4py does it even when that would wait for a rank that is gone
-        ours = "mpi4py.MPI" not in sys.modules and mpi4py.rc.finalize is None
-        if ours:
-            mpi4py.rc.finalize = False
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:  # RuntimeError: there is no MPI library for it to load
-        raise DistError(
-            "Distributed package doesn't have MPI built in",
-            f"{type(error).__name__}: {error}",
-            remedy='install it with: pip install "tritensor[mpi]"',
-        ) from error
-    finally:
-        if waits:
-            faulthandler.cancel_dump_traceback_later()
-    # what our store has started ends without MPI: a rank that ends by multiprocessing's _exit would be waited for
-    if not _ends and "PMI_ID" not in os.environ:
-        # before `failure` registers to leave, so it runs after that; where mpi4py finalizes MPI, it does so last
-        _ends = True
-        atexit.register(_finalize, MPI, ours)
-    return MPI
-
-
-def _finalize(mpi: Any, ours: bool) -> None:
-    """End MPI with the process, if all ranks still can."""
-    if complete() or not ours:
-        release()
-        if ours and not mpi.Is_finalized():
-            mpi.Finalize()
