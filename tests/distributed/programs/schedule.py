@@ -271,9 +271,10 @@ class Schedule:
         tags = [2 * self.step, 2 * self.step + 1]
         ops = [dist.P2POp(dist.isend, tensor(arrays[k][own], dtype), after, group, tags[k]) for k in (0, 1)]
         ops += [dist.P2POp(dist.irecv, ys[k], before, group, tags[k]) for k in (1, 0)]
-        works = dist.batch_isend_irecv(ops) if draws.random() < 0.5 else [
-            op.op(op.tensor, op.peer, op.group, op.tag) for op in ops
-        ]  # fmt: skip
+        if draws.random() < 0.5:
+            works = dist.batch_isend_irecv(ops)
+        else:
+            works = [op.op(op.tensor, op.peer, op.group, op.tag) for op in ops]
         self.own.shuffle(works)
         for work in works:
             work.wait()
