@@ -17,9 +17,8 @@ from typing import Any
 
 RANKS = 2
 SIZES = {"1 kB": 1 << 10, "16 kB": 1 << 14, "128 kB": 1 << 17, "1 MB": 1 << 20, "8 MB": 1 << 23, "64 MB": 1 << 26}
-COLLECTIVES = tuple(
-    "all_reduce all_gather all_gather_into_tensor reduce_scatter reduce_scatter_tensor broadcast".split()
-)
+GATHERING = ("all_gather", "all_gather_into_tensor")
+COLLECTIVES = ("all_reduce", *GATHERING, "reduce_scatter", "reduce_scatter_tensor", "broadcast")
 DTYPES = ("float32", "bfloat16")
 LAYERS, WIDTH, BATCH, PASSES = 8, 1024, 64, 3  # passes in one turn
 DDP = f"DDP, {LAYERS} layers {WIDTH}x{WIDTH}, batch {BATCH}"

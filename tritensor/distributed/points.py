@@ -234,17 +234,4 @@ def monitored_barrier(
     Raises:
         RuntimeError: some ranks did not come in time; rank 0 names them.
     """
-    made = default_group(group)
-    if made.host is None:
-        raise DistError("monitored_barrier needs a host backend", remedy='join with "cpu:gloo,cuda:nccl"')
-    limit = (made.timeout if timeout is None else timeout).total_seconds()
-    call = Call("monitored_barrier", 0)
-    missing = made.host.missing(lambda done, seconds: made.poll(done, call, timedelta(seconds=seconds)), limit)
-    if missing:
-        missing = [made.ranks[place] for place in missing]
-        shown = f"Ranks {', '.join(map(str, missing))}" if wait_all_ranks else f"Rank {missing[0]}"
-        raise DistError(
-            f"{shown} failed to pass monitoredBarrier in {int(limit * 1000)} ms",
-            f"rank {made.ranks[0]} waited for {'them' if len(missing) > 1 else 'it'}",
-            remedy="find out where that rank is: python -X faulthandler, or py-spy",
-        )
+    default_group(group).monitored_barrier(timeout, wait_all_ranks)

@@ -304,6 +304,22 @@ class ProcessGroup:
             time.sleep(nap)
             nap = min(nap * 1.5, _LONGEST_NAP)
 
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+        """Wait until every process has called this, and say which have not: `distributed.monitored_barrier`."""
+        if self.host is None:
+            raise DistError("monitored_barrier needs a host backend", remedy='join with "cpu:gloo,cuda:nccl"')
+        limit = (self.timeout if timeout is None else timeout).total_seconds()
+        call = checks.Call("monitored_barrier", 0)
+        missing = self.host.missing(lambda done, seconds: self.poll(done, call, timedelta(seconds=seconds)), limit)
+        if missing:
+            missing = [self.ranks[place] for place in missing]
+            shown = f"Ranks {', '.join(map(str, missing))}" if wait_all_ranks else f"Rank {missing[0]}"
+            raise DistError(
+                f"{shown} failed to pass monitoredBarrier in {int(limit * 1000)} ms",
+                f"rank {self.ranks[0]} waited for {'them' if len(missing) > 1 else 'it'}",
+                remedy="find out where that rank is: python -X faulthandler, or py-spy",
+            )
+
     def _look(self, call: checks.Call) -> None:
         waits = f"rank {self.job.rank} of {self.job.size} waits for it in {call}"
         for ending in list(self.job.links.gone.values()):

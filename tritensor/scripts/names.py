@@ -359,10 +359,25 @@ class _Distribution(importlib.metadata.Distribution):
         return Path(_PACKAGE) / path
 
 
+def _check_mpi() -> None:
+    """Raise ImportError where a program would start MPI in a process that no launcher of MPI has started.
+
+    lightning does, to ask for the number of processes: that would be 1, and MPI starts once in a process.
+    """
+    import mpi4py
+
+    from ..distributed.launchers import all_launches
+
+    if mpi4py.rc.initialize and not any(launch.mpi for launch in all_launches()):
+        raise ImportError(explain("MPI would start alone here", remedy="start the program with mpiexec"))
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds `torch`, `torchvision` and their submodules."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name == "mpi4py.MPI":
+            _check_mpi()
         if name in ROOTS:  # whether torchvision is there is asked by more programs than import it
             return ModuleSpec(name, self, is_package=True)
         if name.partition(".")[0] not in ROOTS:

@@ -195,7 +195,7 @@ def bad_input(rank, size):
     refused(TypeError, "Expected parameter `tensor` of all_reduce to be of type torch.Tensor", dist.all_reduce, [1.0])
     refused(ArgumentError, "op must be a ReduceOp", dist.all_reduce, x, "sum")
     refused(ShapeError, "more than one element of the written-to tensor", dist.all_reduce, wide)
-    refused(DtypeError, "does not support AVG", dist.all_reduce, own(rank, torch.int64), ReduceOp.AVG)
+    refused(DtypeError, "does not support AVG", dist.all_reduce, own(rank, torch.bool), ReduceOp.AVG)
     refused(DtypeError, "Cannot use ReduceOp.BXOR with", dist.all_reduce, x, ReduceOp.BXOR)
     refused(RangeError, f"src={size} is no rank of this job", dist.broadcast, x, size)
     refused(RangeError, "dst=-1 is no rank", dist.reduce, x, -1)

@@ -76,6 +76,9 @@ def reduced(arrays, op, dtype):
             np.stack(wide), axis=0
         )
         return np.asarray(total)
+    if op is ReduceOp.AVG:
+        total = np.stack(arrays).sum(axis=0, dtype=arrays[0].dtype)
+        return np.trunc(total / len(arrays)).astype(total.dtype)
     name = {"SUM": "add", "PRODUCT": "multiply", "MIN": "minimum", "MAX": "maximum"}.get(op.name)
     name = name or {"BAND": "bitwise_and", "BOR": "bitwise_or", "BXOR": "bitwise_xor"}[op.name]
     return getattr(np, name).reduce(np.stack(arrays), axis=0, dtype=arrays[0].dtype)
@@ -148,7 +151,7 @@ class Schedule:
         if dtype.is_complex:
             return draws.choice([ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.AVG])
         ops = [ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX]
-        more = [ReduceOp.AVG] if dtype in FLOATS else [ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR]
+        more = [ReduceOp.AVG] if dtype in FLOATS else [ReduceOp.AVG, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR]
         return draws.choice(ops + more)
 
     # ---- collectives ------------------------------------------------------------------------------------------

@@ -408,5 +408,5 @@ class _Receiving(Operation):
 
 def _divided(total: np.ndarray, count: int) -> np.ndarray:
     if count > 1:
-        total /= count
+        sliced.divide(total, count)
     return total

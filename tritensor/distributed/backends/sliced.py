@@ -66,13 +66,22 @@ def slices(array: np.ndarray, count: int) -> list[np.ndarray]:
     return [flat[place * step : (place + 1) * step] for place in range(count)]
 
 
+def divide(total: np.ndarray, count: int) -> None:
+    """Divide a sum in place; integers lose the remainder, as with NCCL."""
+    if total.dtype.kind in "iu":
+        total -= np.fmod(total, count, dtype=total.dtype, casting="unsafe")
+        np.floor_divide(total, count, out=total, casting="unsafe")
+    else:
+        np.divide(total, count, out=total)
+
+
 def _combine(op: ReduceOp, out: np.ndarray, *parts: np.ndarray) -> None:
     """Combine the blocks of all ranks in their order; `out` may be one of them."""
     combine, half = OPERATORS[op][1], is_half(out.dtype)
     *others, last = [to_float32(part) for part in parts] if half else parts
     total = combine(reduce(combine, others), last, out=last if half else out)
     if op is ReduceOp.AVG:
-        np.divide(total, len(parts), out=total)
+        divide(total, len(parts))
     if half:
         from_float32(total, out.dtype, out)
 

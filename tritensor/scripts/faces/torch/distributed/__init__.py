@@ -1,0 +1,1 @@
+"""Names of `torch.distributed`'s private modules, which libraries import."""
