@@ -17,7 +17,7 @@ from ..errors import explain
 from . import failure, liveness
 from .meeting import Meeting
 from .server import packed
-from .store import PrefixStore, receive
+from .store import PrefixStore, close_in_forks, receive
 
 
 class Group(Protocol):
@@ -55,6 +55,7 @@ class Job:
             self._life = met.life
             self._listener = threading.Thread(target=self._listen, args=(met.life,), name="tritensor job", daemon=True)
             self._listener.start()
+            close_in_forks(self)
 
     def find_neighbours(self, facts: Sequence[str]) -> None:
         """Link to the other ranks of this machine.
@@ -62,16 +63,16 @@ class Job:
         Args:
             facts: what `fact` returned in each rank.
         """
-        split = [row.split("|") for row in facts]
-        self.checked = any(flag == "1" for _, flag, _ in split)
-        addresses = {rank: address for rank, (host, _, address) in enumerate(split) if host == split[self.rank][0]}
+        split = [row.split("|", 2) for row in facts]
+        self.checked = any(flag == "1" for flag, *_ in split)
+        addresses = {rank: address for rank, (_, address, host) in enumerate(split) if host == split[self.rank][2]}
         self.local_rank = list(addresses).index(self.rank)
         self.links.connect(addresses)
         self.links.watch(self._report, self._end)
 
     def fact(self, checked: bool) -> str:
         """What the others need to know of this rank."""
-        return f"{socket.gethostname()}|{int(checked)}|{self.links.listen()}"
+        return f"{int(checked)}|{self.links.listen()}|{liveness.machine()}"
 
     def exchange_by_store(self, group: Group, text: str) -> list[str]:
         """The texts of all processes of a group, where there is no host backend."""
@@ -134,6 +135,11 @@ class Job:
             if self._listener is not None and self._listener is not threading.current_thread():
                 self._listener.join(1.0)
             life.close()
+
+    def forget(self) -> None:
+        """Close the connection in a forked process, whose end is not the rank's."""
+        if self._life is not None:
+            self._life.close()
 
     def abort(self, why: str = "") -> None:
         """End the whole job now."""

@@ -26,11 +26,12 @@ import struct
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from .failure import last_words
+from .store import close_in_forks
 
 # A rank is linked to so many before and after it, which bounds the open files on a machine with hundreds of ranks.
 _NEIGHBOURS = 8
@@ -43,6 +44,16 @@ _WORDS = 2048  # bytes that a rank says at its end
 _RANK = struct.Struct("!I")
 _CREDENTIALS = struct.Struct("3i")  # process, user and group
 _EXIT_CODE = 49  # field 52 of /proc/*/stat, counted from behind the name of the program
+
+
+def machine() -> str:
+    """What processes have in common that share memory: the name of their machine, and its kernel's start and memory,
+    as copies of a machine may have one name and a machine several containers."""
+    facts = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        facts.append(str(os.stat("/dev/shm").st_dev))
+    return "|".join(facts)
 
 
 class Ending(NamedTuple):
@@ -139,7 +150,6 @@ def _status(process: int) -> tuple[bool, int | None]:
 
 # Files of other ranks, by process. They stay open to the end of this one: mpiexec may kill it when it sees one closed.
 _held: dict[int, list[int]] = {}
-_opened: weakref.WeakSet[Links] = weakref.WeakSet()
 
 
 def _own_files() -> list[int]:
@@ -181,15 +191,8 @@ def release() -> None:
         _close(_held.popitem()[1])
 
 
-def _in_forked_process() -> None:
-    """Close the copies of a forked process, which may live longer than the rank."""
-    release()
-    for links in list(_opened):
-        links.forget()
-
-
 if sys.platform == "linux":
-    os.register_at_fork(after_in_child=_in_forked_process)
+    os.register_at_fork(after_in_child=release)  # a forked process may live longer than the rank
 
 
 class Links:
@@ -209,7 +212,7 @@ class Links:
         """Open a socket for the others and return its name; "" where there can be none."""
         if sys.platform != "linux":
             return ""
-        _opened.add(self)
+        close_in_forks(self)
         name = f"tritensor-{secrets.token_hex(8)}"
         try:
             self._listener = socket.socket(socket.AF_UNIX)
@@ -379,7 +382,7 @@ class Links:
         self.forget()
 
     def forget(self) -> None:
-        """Close the sockets without a word."""
+        """Close the sockets without a word, in a forked process too, which may live longer than the rank."""
         for each in (self._listener, *(peer.link for peer in self._peers), *(self._waker or ())):
             if each is not None:
                 each.close()

@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlparse
 
 from ..errors import DistError, DistNetworkError, DistStoreError
 from . import launchers, server
+from .liveness import machine
 from .store import FileStore, PrefixStore, Store, TCPStore, connect, own_address, receive
 
 __all__ = ["open_rendezvous", "register_rendezvous_handler", "rendezvous"]
@@ -214,18 +215,21 @@ def join(store: Store, rank: int, size: int, timeout: timedelta, by: str, starte
     """
     place = PrefixStore("tritensor", store)
     base, path = place.path()
-    assert isinstance(base, TCPStore)
+    if not isinstance(base, TCPStore):
+        raise TypeError(
+            f"Expected store to be a TCPStore, FileStore or HashStore, or a PrefixStore of one, got {base!r}"
+        )
     life = connect(base.reached, base.port, timeout.total_seconds())
     life.sendall(server.packed([b"lives", path.encode(), str(rank).encode()]))
-    answer, number = receive(life)
-    own = PrefixStore(f"job{number.decode()}", place)
+    answer, job = receive(life)
+    own = PrefixStore(job.decode(), place)
     try:
         if answer == b"taken":
             own.set_timeout(timedelta(seconds=1))
             process, host, _ = json.loads(own.get(f"rank/{rank}"))
             raise DistError(
                 f"init_process_group: another process has joined as rank {rank}",
-                f"process {process} on {host}",
+                f"process {process} on {host.partition('|')[0]}",
                 by,
                 remedy="give each process its own rank, and each job its own MASTER_PORT",
             )
@@ -235,14 +239,14 @@ def join(store: Store, rank: int, size: int, timeout: timedelta, by: str, starte
                 by,
                 remedy="give all ranks the same WORLD_SIZE, and each job its own MASTER_PORT",
             )
-        own.set(f"rank/{rank}", json.dumps([os.getpid(), socket.gethostname(), started]))
+        own.set(f"rank/{rank}", json.dumps([os.getpid(), machine(), started]))
         _await(own, rank, size, timeout)
         facts = [json.loads(value) for value in own.multi_get([f"rank/{other}" for other in range(size)])]
-        if len({job for *_, job in facts}) > 1:
+        if len({before for *_, before in facts}) > 1:
             process, host, _ = next(fact for fact in facts if fact[2])
             raise DistError(
                 "init_process_group: MPI is started once in a process, and these are not the processes of that time",
-                f"process {process} on {host} was in a job with others before",
+                f"process {process} on {host.partition('|')[0]} was in a job with others before",
                 remedy="start new processes for a new job",
             )
         own.set("complete", "1")
@@ -299,16 +303,17 @@ def starting(meeting: Meeting, rank: int) -> Iterator[str]:
     """
     if os.name != "posix":
         raise DistError("MPI cannot be started by a store on this system", remedy="start the job with mpiexec")
-    base, job = meeting.store.path()
+    base, path = meeting.store.path()
     assert isinstance(base, TCPStore)
     link = connect(base.reached, base.port, base.timeout.total_seconds())
-    size = str(len(meeting.hosts))
-    link.sendall(server.packed([b"starts", job.encode(), size.encode(), _mapping(meeting.hosts).encode()]))
+    size, (place, _, job) = str(len(meeting.hosts)), path.rpartition("/")
+    words = ("starts", place, job, size, _mapping(meeting.hosts))
+    link.sendall(server.packed([word.encode() for word in words]))
     mine = {"PMI_FD": str(link.detach()), "PMI_RANK": str(rank), "PMI_SIZE": size}
     hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("PMI_", "PMIX_", "OMPI_"))}
     os.environ.update(mine)
     try:
-        yield f"{base.port}/{job}"
+        yield f"{base.port}/{path}"
     finally:
         for name in mine:
             os.environ.pop(name, None)

@@ -47,9 +47,10 @@ class _Client:
         self.link = link
         self.arrived = b""
         self.known = False
-        # of connections that say whether a rank lives: where ranks meet, its number, and the job that it is in
-        self.place = self.rank = self.job = b""
-        self.mpi = 0  # of those that start MPI: how many processes do
+        # of connections that say whether a rank lives: its number; of those that start MPI, too: where ranks meet, and
+        # the job, of those that met there
+        self.rank = self.place = self.job = b""
+        self.mpi = 0  # of those that start MPI: how many do
 
 
 class Server:
@@ -66,6 +67,7 @@ class Server:
         self.selector.register(listener, selectors.EVENT_READ, "listener")
         if parent is not None:
             self.selector.register(parent, selectors.EVENT_READ, "parent")
+        self.jobs: dict[bytes, int] = {}  # how many jobs have met at a place
         self.inside: list[_Client] = []  # MPI processes in a barrier
         self.name = b"tritensor-%d-%d" % (os.getpid(), time.time_ns())  # MPICH's shared memory is called by it
 
@@ -154,15 +156,18 @@ class Server:
     # ---- ranks ------------------------------------------------------------------------------------------------
 
     def live(self, client: _Client, place: bytes, rank: bytes) -> None:
-        """Let a connection stand for a rank of the next job that meets at a place, unless another one does."""
-        counter = b"%b/joins/%b" % (place, rank)
-        number = int(self.values.get(counter, b"0"))
-        if any((other.place, other.rank) == (place, rank) for other in self.clients):
-            self.send(client, [b"taken", b"%d" % number])
-            return
-        self.values[counter] = b"%d" % (number + 1)
-        client.place, client.rank, client.job = place, rank, b"%b/job%d" % (place, number + 1)
-        self.send(client, [b"ok", b"%d" % (number + 1)])
+        """Let a connection stand for a rank of the job that meets at a place, which is the next one if all are there in
+        the last, unless another connection stands for this rank; and answer with the name of that job."""
+        living = [other for other in self.clients if other.rank and other.place == place]
+        taken = next((other.job for other in living if other.rank == rank), None)
+        number = self.jobs.get(place, 0)
+        job = b"job%d" % number
+        if b"%b/%b/complete" % (place, job) in self.values or job not in [other.job for other in living]:
+            number += 1
+        if taken is None:
+            self.jobs[place] = number
+            client.place, client.rank, client.job = place, rank, b"job%d" % number
+        self.send(client, [b"ok", client.job] if taken is None else [b"taken", taken])
 
     def tell(self, gone: _Client, how: bytes) -> None:
         """Tell the other ranks of a job that one is gone, and how it ended if it said so.
@@ -170,16 +175,14 @@ class Server:
         One that goes before all are there may come back.
         """
         rank, gone.rank = gone.rank, b""
-        if rank and gone.job + b"/complete" not in self.values:
-            counter = b"%b/joins/%b" % (gone.place, rank)
-            self.values[counter] = b"%d" % (int(self.values[counter]) - 1)
-            self.values.pop(b"%b/rank/%b" % (gone.job, rank), None)
+        job = b"%b/%b" % (gone.place, gone.job)
+        if rank and job + b"/complete" not in self.values:
+            self.values.pop(b"%b/rank/%b" % (job, rank), None)
         elif rank:
-            for other in list(self.clients):
-                if other.job == gone.job and other.rank:
+            for other in [each for each in self.clients if (each.place, each.job) == (gone.place, gone.job)]:
+                if other.rank:
                     self.send(other, [rank, how])
-            for other in self.inside:  # MPI would wait for ever
-                if other.job == gone.job:
+                elif other in self.inside:  # MPI would wait for ever
                     self.drop(other)
 
     # ---- the store --------------------------------------------------------------------------------------------
@@ -199,8 +202,8 @@ class Server:
         elif what == b"ends":
             self.tell(client, rest[0])
         elif what == b"starts":  # from here on it speaks PMI
-            client.job, client.mpi = rest[0], int(rest[1])
-            self.values[b"%b/PMI_process_mapping" % client.job] = rest[2]
+            client.place, client.job, client.mpi = rest[0], rest[1], int(rest[2])
+            self.values[b"%b/%b/PMI_process_mapping" % (client.place, client.job)] = rest[3]
         elif what == b"set":
             self.set(rest[0], rest[1])
             self.send(client, [b"ok"])
@@ -249,12 +252,13 @@ class Server:
 
     def start(self, client: _Client, words: dict[bytes, bytes]) -> None:
         """Answer a line of an MPI process that starts."""
-        command, key = words[b"cmd"], b"%b/%b" % (client.job, words.get(b"key", b""))
+        command, key = words[b"cmd"], b"%b/%b/%b" % (client.place, client.job, words.get(b"key", b""))
+        name = b"%b-%b-%b" % (self.name, client.place.replace(b"/", b"-"), client.job)
         answers = {
             b"init": b"response_to_init pmi_version=1 pmi_subversion=1",
             b"get_maxes": b"maxes kvsname_max=256 keylen_max=256 vallen_max=4096",
             b"get_appnum": b"appnum appnum=0",
-            b"get_my_kvsname": b"my_kvsname kvsname=%b-%b" % (self.name, client.job.replace(b"/", b"-")),
+            b"get_my_kvsname": b"my_kvsname kvsname=%b" % name,
             b"get_universe_size": b"universe_size size=%d" % client.mpi,
             b"put": b"put_result msg=success",
             b"get": b"get_result msg=success value=%b" % self.values.get(key, b""),
@@ -268,9 +272,9 @@ class Server:
             self.values[key] = words[b"value"]
         elif command == b"barrier_in":
             self.inside.append(client)
-            inside = [each for each in self.inside if each.job == client.job]
+            inside = [each for each in self.inside if (each.place, each.job) == (client.place, client.job)]
             if len(inside) == client.mpi:
-                self.inside = [each for each in self.inside if each.job != client.job]
+                self.inside = [each for each in self.inside if each not in inside]
                 for each in inside:
                     self.sendall(each, answer)
             return

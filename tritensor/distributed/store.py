@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, TextIO
@@ -21,6 +22,24 @@ from . import server
 _FIVE_MINUTES = timedelta(seconds=300)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25
 _GREETING = 2.0  # seconds in which a server of ours answers; what else listens at a port may say nothing
+
+
+_held: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def close_in_forks(owner: Any) -> None:
+    """Call an object's `forget` in processes that are forked from this one: a copy of a connection there would hide its
+    end."""
+    _held.add(owner)
+
+
+def _in_forked_process() -> None:
+    for owner in list(_held):
+        owner.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_forked_process)
 
 
 def _received(link: socket.socket, count: int) -> bytes:
@@ -216,6 +235,7 @@ class TCPStore(Store):
             self.port = made.getsockname()[1]
             self._served = server.start(made)
         self._link = connect(self.reached, self.port, timeout.total_seconds())
+        close_in_forks(self)
         self.add("tritensor/connected", 1)
         if is_master and wait_for_workers and world_size is not None:
             limit = time.monotonic() + timeout.total_seconds()
@@ -252,6 +272,10 @@ class TCPStore(Store):
             self._served.stdin.close()
             self._served = None
 
+    def forget(self) -> None:
+        """Close the connections in a forked process; the store stays its parent's."""
+        self.close()
+
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             served = self._served
@@ -284,35 +308,54 @@ class FileStore(TCPStore):
 
     def __init__(self, file_name: str, world_size: int = -1, timeout: timedelta = _FIVE_MINUTES) -> None:
         self.path = str(file_name)
-        limit, text = time.monotonic() + timeout.total_seconds(), ""
-        try:
-            while not text.endswith("\n") and time.monotonic() < limit:
+        limit = time.monotonic() + timeout.total_seconds()
+        while True:
+            try:
                 self._file = open(self.path, "a+", encoding="utf-8")  # noqa: SIM115 - locked as long as this exists
                 # the first keeps the lock, which ends with its process: a file that is not locked is of no job
-                if _locked(self._file) and _is_there(self._file, self.path):
-                    super().__init__("0.0.0.0", 0, is_master=True, timeout=timeout)
+                opens = _locked(self._file) and _is_there(self._file, self.path)
+                if opens:
                     self._file.truncate(0)
+                    super().__init__("0.0.0.0", 0, is_master=True, timeout=timeout)
                     self._file.write(f"{own_address()} {self.port}\n")
                     self._file.flush()
+                    self._remove = weakref.finalize(self, _removed, self.path)
                     return
                 self._file.seek(0)
-                text = self._file.read() if _is_there(self._file, self.path) else ""
+                host, _, port = self._file.read().partition(" ")
                 self._file.close()
-                time.sleep(0 if text else _FIRST_PAUSE)
-        except OSError as error:
-            raise DistNetworkError(f"open file failed, path: {self.path}", str(error)) from None
-        if not text:
-            raise DistNetworkError(f"no address is in {self.path} in time", "another process has locked it")
-        host, _, port = text.partition(" ")
-        super().__init__(host, int(port), timeout=timedelta(seconds=max(1.0, limit - time.monotonic())))
+            except OSError as error:
+                remedy = "name a file in a folder that all processes see and may write to, on a disk that locks files"
+                raise DistNetworkError(f"open file failed, path: {self.path}", str(error), remedy=remedy) from None
+            with contextlib.suppress(ValueError):  # nothing is written yet
+                try:
+                    super().__init__(host, int(port), timeout=min(timeout, timedelta(seconds=2)))
+                    self.set_timeout(timeout)
+                    return
+                except DistNetworkError:  # it was of a job before
+                    if time.monotonic() > limit:
+                        raise
+            if time.monotonic() > limit:
+                raise DistNetworkError(f"no address is in {self.path} in time", "another process has locked it")
+            time.sleep(_FIRST_PAUSE)
 
     def close(self) -> None:
         """Disconnect; the first process removes the file."""
         if self._served is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
+            self._remove()
         super().close()
         self._file.close()
+
+    def forget(self) -> None:
+        """Close the connections and the file in a forked process."""
+        if self._served is not None:
+            self._remove.detach()
+        self.close()
+
+
+def _removed(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def _locked(file: TextIO) -> bool:

@@ -98,6 +98,7 @@ def open_mpi(timeout: float, rank: int, size: int, job: str) -> tuple[Any, Any]:
     from mpi4py import MPI
 
     global _started
+    before = started()
     if not MPI.Is_initialized():
         if size > 1:
             faulthandler.dump_traceback_later(timeout, exit=True)
@@ -107,7 +108,7 @@ def open_mpi(timeout: float, rank: int, size: int, job: str) -> tuple[Any, Any]:
             if size > 1:
                 faulthandler.cancel_dump_traceback_later()
     world = MPI.COMM_WORLD
-    if not started():
+    if not before:
         _started = (job or (f"process {os.getpid()}" if world.size == 1 else "a launcher's"), os.getpid())
         # what a store has started ends without MPI: a rank that ends by multiprocessing's _exit would be waited for
         if not job:  # before `failure` registers to leave, so it runs after that
@@ -116,7 +117,9 @@ def open_mpi(timeout: float, rank: int, size: int, job: str) -> tuple[Any, Any]:
         raise DistError(
             f"init_process_group: this is rank {rank} of {size}, but MPI says {world.rank} of {world.size}",
             f"the MPI library is {library()}",
-            remedy="start the job with that library's mpiexec, or with python -m tritensor launch",
+            remedy="keep the ranks of the first job, for MPI is started once in a process, or start new processes"
+            if before
+            else "start the job with that library's mpiexec, or with python -m tritensor launch",
         )
     return MPI, [world.Idup() for _ in range(3)]
 
