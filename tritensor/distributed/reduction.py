@@ -6,7 +6,7 @@ from enum import Enum
 
 from ..errors import DtypeError
 from ..tensors import Tensor
-from ..types.dtypes import bool as bool_
+from ..types.dtypes import bool_
 
 
 class ReduceOp(Enum):
