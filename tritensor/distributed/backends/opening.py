@@ -7,6 +7,7 @@ import faulthandler
 import os
 import site
 import sys
+from types import ModuleType
 from typing import Any
 
 from ...errors import DistError
@@ -124,7 +125,7 @@ def open_mpi(timeout: float, rank: int, size: int, job: str) -> tuple[Any, Any]:
     return MPI, [world.Idup() for _ in range(3)]
 
 
-def _finalize(mpi: Any, ours: bool) -> None:
+def _finalize(mpi: ModuleType, ours: bool) -> None:
     """End MPI with the process, if all ranks still can; where mpi4py finalizes MPI, it does so last."""
     if complete() or not ours:
         release()
