@@ -77,6 +77,10 @@ def unwatch() -> None:
         _finalizers.pop().cancel()
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=unwatch)  # the rank is the parent's: the end of a forked process is not its end
+
+
 def _install() -> None:
     global _hook_before
     if sys.excepthook is not _end_the_job:

@@ -188,6 +188,8 @@ class Schedule:
         arrays, what = self.inputs(members, dtype, shape), self.what
         x = tensor(arrays[own], dtype, draws.randrange(3))
         parts = [tensor(np.zeros_like(arrays[own]), dtype, draws.randrange(3)) for _ in members]
+        if draws.random() < 0.2:
+            parts[own] = x
         work = dist.all_gather(parts, x, group=group, async_op=self.background)
         self.started(work, lambda: [same(p, a, dtype, what) for p, a in zip(parts, arrays, strict=True)])
 

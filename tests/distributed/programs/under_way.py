@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
 import tritensor as torch
@@ -68,10 +69,52 @@ def group_while_a_collective_runs(rank, size):
     assert work.wait() and x.tolist() == [size] * 3
 
 
+def inputs_in_gaps(rank, size):
+    """What is gathered may lie between the elements of the result that it becomes."""
+    for count in (5, LARGE):
+        rows = torch.zeros(8, count)
+        rows[1:3] = rank + 1
+        parts = [torch.zeros(2, count) for _ in range(size)]
+        parts[rank] = rows[::4]
+        dist.all_gather(parts, rows[1:3])
+        assert all((part == number + 1).all() for number, part in enumerate(parts)), count
+
+
+def tags_that_are_none(rank, size):
+    """A tag that MPI cannot send raises before anything is sent."""
+    for function, tag in ((dist.isend, -1), (dist.irecv, 1 << 40)):
+        try:
+            function(torch.ones(1), (rank + 1) % size, tag=tag)
+        except ValueError as error:
+            assert f"tag={tag} is none" in str(error)
+        else:
+            raise AssertionError("no error")
+
+
+def forked(rank, size):
+    """A process that was forked from a rank ends without leaving the job."""
+    if rank == 0:
+        child = os.fork()
+        if child == 0:
+            raise SystemExit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    x = torch.ones(1)
+    dist.all_reduce(x)
+    assert x.item() == size
+
+
 def main():
     dist.init_process_group("gloo", timeout=timedelta(seconds=10))
     rank, size = dist.get_rank(), dist.get_world_size()
-    for check in (messages_and_collectives, coalesced, groups_of_some, group_while_a_collective_runs):
+    for check in (
+        messages_and_collectives,
+        coalesced,
+        groups_of_some,
+        group_while_a_collective_runs,
+        inputs_in_gaps,
+        tags_that_are_none,
+        forked,
+    ):
         check(rank, size)
     dist.barrier()
     if rank == 0:

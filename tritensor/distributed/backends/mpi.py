@@ -95,11 +95,17 @@ def landing(x: Tensor, apart: Sequence[np.ndarray]) -> np.ndarray:
     return np.empty(tuple(x.shape), x._data.dtype)
 
 
+def _is_memory_of(x: Tensor, array: np.ndarray) -> bool:
+    """True if a contiguous array is a host tensor's own memory; an array that lies in a tensor's gaps is not."""
+    own = x._host_array()
+    return own.flags.c_contiguous and own.__array_interface__["data"][0] == array.__array_interface__["data"][0]
+
+
 def incoming(x: Tensor, array: np.ndarray) -> None:
     """Overwrite the tensor with `array`, unless that is the tensor's own memory."""
     array = array.astype(x._data.dtype, copy=False).reshape(x.shape)
     data = x._data
-    if data.__class__ is not DeviceArray and np.may_share_memory(x._host_array(), array):
+    if data.__class__ is not DeviceArray and _is_memory_of(x, array):
         changed = x._counter = x._counter or [0]
         changed[0] += 1
     elif data.__class__ is DeviceArray and data.is_contiguous():
@@ -179,19 +185,27 @@ class MpiBackend:
         """Sends a tensor to one process, behind a text that says what it is."""
         array = outgoing(x)
         self._messages += 1
+        text_tag = self._text_tag(tag)
         own_tag = 2 * (self._messages % _TAGS) + 1  # odd, and told in the text: several may be under way
         text = text.copy()
         text[:8] = np.frombuffer(np.int64(own_tag).tobytes(), np.uint8)
 
         def start() -> Any:
-            first = self.messages.Isend(text, to, 2 * tag)
+            first = self.messages.Isend(text, to, text_tag)
             return _Both(first, self.messages.Isend(bytes_of(array), to, own_tag))
 
         return Operation(start, _nothing, (array, text))
 
+    def _text_tag(self, tag: int) -> int:
+        """The tag of the text before a message: twice the program's, which leaves the odd ones to data."""
+        most = self.mpi.COMM_WORLD.Get_attr(self.mpi.TAG_UB) // 2
+        if not 0 <= tag <= most:
+            raise ValueError(f"tag={tag} is none of this MPI library, whose tags are here from 0 to {most}")
+        return 2 * tag
+
     def receive(self, x: Tensor, source: int | None, tag: int, check: Callable[..., DistError | None]) -> _Receiving:
         """Receives a tensor of one process, of any if `source` is None; `check` looks at its text."""
-        return _Receiving(self, x, source, tag, check)
+        return _Receiving(self, x, source, self._text_tag(tag), check)
 
     # ---- leaving ----------------------------------------------------------------------------------------------
 
@@ -383,7 +397,7 @@ class _Receiving(Operation):
         self._text = np.empty(MESSAGE_SIZE, np.uint8)
         source = self._backend.mpi.ANY_SOURCE if self.source < 0 else self.source
         sliced.running.append(self)  # its sender waits until this rank has asked for what follows
-        return self._backend.messages.Irecv(self._text, source, 2 * self._tag)
+        return self._backend.messages.Irecv(self._text, source, self._tag)
 
     def done(self) -> bool:
         """True if the message is here."""

@@ -127,6 +127,8 @@ def open_mpi(timeout: float, rank: int, size: int, job: str) -> tuple[Any, Any]:
 
 def _finalize(mpi: ModuleType, ours: bool) -> None:
     """End MPI with the process, if all ranks still can; where mpi4py finalizes MPI, it does so last."""
+    if _started[1] != os.getpid():
+        return  # forked from the rank
     if complete() or not ours:
         release()
         if ours and not mpi.Is_finalized():
