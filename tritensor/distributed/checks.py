@@ -33,6 +33,7 @@ class Call(NamedTuple):
     shape: tuple[int, ...] | None = None
     dtype: Any = None
     sizes: tuple[list[int], list[int]] | None = None  # elements that are sent to and expected of each process
+    peers: tuple[int, ...] = ()  # of a message the ranks of which one sends or receives it
 
     def __str__(self) -> str:
         numbered = f"{self.operator} #{self.sequence}" if self.sequence else self.operator

@@ -21,6 +21,7 @@ import traceback
 from types import TracebackType
 from typing import Any, Protocol
 
+from ..errors import DistError
 from . import launchers
 
 
@@ -158,6 +159,12 @@ def _write(rank: int, text: str) -> None:
 
 
 def _leave() -> None:
-    if _watched is not None:
-        _watched.leave()
+    job = _watched
+    if job is not None:
         unwatch()
+        try:
+            job.leave()
+        except DistError as error:  # of a function that runs at the end, Python would keep the exit status
+            say(job.rank, f"{type(error).__name__}: {error}")
+            last_words()
+            os._exit(1)

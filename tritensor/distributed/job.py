@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
-from ..errors import explain
+from ..errors import DistError, explain
 from . import failure, liveness
 from .meeting import Meeting
 from .server import packed
@@ -49,6 +49,7 @@ class Job:
         self.host: Any = None
         self.backend = ""
         self._left: dict[int, dict[str, int]] = {}
+        self.left_since: dict[int, float] = {}
         self._life: socket.socket | None = None
         self._listener: threading.Thread | None = None
         if met is not None:
@@ -109,16 +110,28 @@ class Job:
         """The ranks that have left, with the number of their last collective in each group."""
         if self.host is not None:
             self._left.update(self.host.farewells())
+            for rank in self._left:
+                self.left_since.setdefault(rank, time.monotonic())
         return self._left
 
     def leave(self) -> None:
-        """Tell the others that this process starts no more collectives, and wait for those that run."""
+        """Tell the others that this process starts no more collectives, and wait for those that run.
+
+        Raises:
+            DistError: one of them cannot end, because another process has left without it.
+        """
         if self.host is not None:
             self.host.farewell({name: group.sequence for name, group in self.groups.items()})
         self._say(b"leaves")
+        error = None
         for group in list(self.groups.values()):
-            group.close()
+            try:
+                group.close()
+            except DistError as found:
+                error = error or found
         self.links.leave()
+        if error is not None:
+            raise error
 
     def give_up(self, error: BaseException) -> None:
         """Leave a job that this process could not join entirely, and tell the others why."""

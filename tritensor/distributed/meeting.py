@@ -265,6 +265,9 @@ def _await(own: PrefixStore, rank: int, size: int, timeout: timedelta) -> None:
             own.wait(keys, timedelta(seconds=max(0.0, left if told else min(left, _PATIENCE))))
             return
         missing = [other for other, key in enumerate(keys) if not own.check([key])]
+        if left <= _PATIENCE and missing:  # others whose time is up go, and are not those that never came
+            first = json.loads(own.compare_set("missing", "", json.dumps(missing)))
+            missing = first if first and set(first) <= set(missing) else missing
         shown = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
         waits = f"rank {rank} of {size} waits in init_process_group for rank{'s' * (len(missing) > 1)} {shown}"
         if left > _PATIENCE:

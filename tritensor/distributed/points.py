@@ -74,6 +74,7 @@ def isend(
     if peer is None:
         raise ValueError("Must specify group_dst or dst")
     call = Call("send", 0, f"dst={made.ranks[peer]}, tag={tag}", tuple(tensor.shape), tensor.dtype)
+    call = call._replace(peers=(made.ranks[peer],))
     operation = made.transport(tensor).send(tensor, peer, tag, _text(call, tensor))
     operation.begin()
     return made.started(call, operation, [tensor])
@@ -105,6 +106,8 @@ def irecv(
     peer = _peer(made, "source", "src", src, group_src)
     whom = "any" if peer is None else made.ranks[peer]
     call = Call("recv", 0, f"src={whom}, tag={tag}", tuple(tensor.shape), tensor.dtype)
+    others = tuple(rank for rank in made.ranks if rank != made.job.rank)
+    call = call._replace(peers=others if peer is None else (made.ranks[peer],))
     wanted, site = f"{tensor.dtype} x {tensor.numel()}", checks.call_site()
 
     def check(text: np.ndarray, source: int) -> DistError | None:

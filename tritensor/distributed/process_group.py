@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import deque
@@ -58,7 +59,7 @@ class Work:
         """
         try:
             if self._operation.host_waits:
-                self._owner.poll(self._operation.done, self._call, timeout)
+                self._owner.poll(self._operation.done, self._call, timeout, getattr(self._operation, "site", ""))
             self._operation.finish()
         except BaseException as error:
             self._error = error
@@ -119,12 +120,17 @@ class _Agreed:
     host_waits = True
 
     def __init__(self, group: ProcessGroup, call: checks.Call, operation: Any) -> None:
-        self._group, self._call, self._data = group, call, operation
+        self._group, self.call, self._data = group, call, operation
         self._text = checks.message(call, group.checked)
         self._asked, self._rows = group.host.exchange(self._text)
         self._asked.begin()
         self._begun = False
         self._error: DistError | None = None
+
+    @property
+    def site(self) -> str:
+        """The line that started it."""
+        return checks.text_of(self._text).split("\x1f")[2]
 
     def begins(self) -> bool:
         """Begin to send the data if all texts are there; false if they are not."""
@@ -273,8 +279,13 @@ class ProcessGroup:
         self.poll(operation.done, call)
         return [checks.text_of(row) for row in rows]
 
-    def poll(self, done: Callable[[], bool], call: checks.Call, timeout: timedelta | None = None) -> None:
+    def poll(
+        self, done: Callable[[], bool], call: checks.Call, timeout: timedelta | None = None, site: str = ""
+    ) -> None:
         """Poll until it is done.
+
+        Args:
+            site: the line that started it, if that is not the one which waits.
 
         Raises:
             DistError: too much time has passed, or a process that would have to take part has left the job or is gone.
@@ -291,12 +302,13 @@ class ProcessGroup:
                 continue
             if now - look > _LOOK or self.job.links.gone:
                 look = now
-                self._look(call)
+                self._look(call, site)
             if now - start > limit:
                 raise DistError(
-                    f"Watchdog caught collective operation timeout: {call} ran for {int(limit * 1000)} "
+                    f"Watchdog caught collective operation timeout: {call}{self._shown()} ran for {int(limit * 1000)} "
                     "milliseconds before timing out",
-                    f"rank {self.job.rank} of {self.job.size} waited; other ranks have not come to it",
+                    f"rank {self.job.rank} of {self.job.size} waited at {site or checks.call_site()}; other ranks have "
+                    "not come to it",
                     remedy="make all ranks start the same collectives in the same order; TRITENSOR_DEBUG=1 "
                     "compares their shapes, too",
                 )
@@ -316,39 +328,63 @@ class ProcessGroup:
             shown = f"Ranks {', '.join(map(str, missing))}" if wait_all_ranks else f"Rank {missing[0]}"
             raise DistError(
                 f"{shown} failed to pass monitoredBarrier in {int(limit * 1000)} ms",
-                f"rank {self.ranks[0]} waited for {'them' if len(missing) > 1 else 'it'}",
+                f"rank {self.job.rank} of {self.job.size} waits for {'them' if len(missing) > 1 else 'it'} in {call} at "
+                f"{checks.call_site()}",
                 remedy="find out where that rank is: python -X faulthandler, or py-spy",
             )
 
-    def _look(self, call: checks.Call) -> None:
-        waits = f"rank {self.job.rank} of {self.job.size} waits for it in {call}"
+    def _shown(self) -> str:
+        """The group, for a message; nothing for all processes."""
+        if len(self.ranks) == self.job.size and self.group_name == "0":
+            return ""
+        return f" in group {self.group_name} (ranks {', '.join(map(str, self.ranks))})"
+
+    def _look(self, call: checks.Call, site: str = "") -> None:
+        """Raise if a process that has to take part in a call is gone, or has left."""
+        waits = f"rank {self.job.rank} of {self.job.size} waits for it in {call} at {site or checks.call_site()}"
         for ending in list(self.job.links.gone.values()):
             if time.monotonic() - ending.seen < _LOOK:
                 break  # it may have taken part before it ended, and the operation be about to end here
             self.job.links.told = True
             raise DistError(str(ending), f"{ending.which}{waits}", remedy=ending.remedy)
-        for rank, lasts in self.job.farewells().items():
+        left = self.job.farewells()
+        for rank, lasts in left.items():
             last = lasts.get(self.group_name, 0)
             if rank in self.ranks and last < call.sequence:
                 raise DistError(
                     f"rank {rank} has left the job after {last} collective{'s' if last != 1 else ''}; {waits}",
                     remedy="make all ranks start the same number of collectives",
                 )
+        # what a rank has sent before it left may arrive for a while
+        since = [self.job.left_since.get(rank, math.inf) for rank in call.peers]
+        if since and time.monotonic() - max(since) > 2 * _PARTING:
+            raise DistError(
+                f"rank {call.peers[0]} has left the job; {waits}", remedy="send and receive the same number of messages"
+            )
 
     def __repr__(self) -> str:
         return f"<ProcessGroup {self.group_name} {self.backend}, rank {self._rank} of {len(self.ranks)}>"
 
     def close(self) -> None:
-        """Wait for the collectives that run, and free what the group has."""
+        """Wait for the collectives that run, and free what the group has.
+
+        Raises:
+            DistError: one of them cannot end, because another process has left without it.
+        """
         limit = time.monotonic() + _PARTING
         while (running := [each for each in self._running if not each.done()]) and time.monotonic() < limit:
             time.sleep(_LONGEST_NAP)
         _abandoned.extend(running)
         _waiting.discard(self)
         self.job.groups.pop(self.group_name, None)
-        for transport in (self.host, self.device):
-            if transport is not None:
-                transport.free()
+        try:
+            for each in running:
+                if isinstance(each, _Agreed):
+                    self._look(each.call, each.site)
+        finally:
+            for transport in (self.host, self.device):
+                if transport is not None:
+                    transport.free()
 
 
 class _Nothing:

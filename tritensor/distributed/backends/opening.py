@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import faulthandler
+import contextlib
 import os
 import site
+import subprocess
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from ...errors import DistError
+from ...errors import DistError, explain
+from ..checks import call_site
 from ..liveness import complete, release
 
 # Names of libraries by their binary interfaces: MPICH's and Intel MPI's, and Open MPI's.
@@ -101,13 +104,8 @@ def open_mpi(timeout: float, rank: int, size: int, job: str) -> tuple[Any, Any]:
     global _started
     before = started()
     if not MPI.Is_initialized():
-        if size > 1:
-            faulthandler.dump_traceback_later(timeout, exit=True)
-        try:
+        with _ended_after(timeout, rank, size, call_site()):
             MPI.Init_thread()
-        finally:
-            if size > 1:
-                faulthandler.cancel_dump_traceback_later()
     world = MPI.COMM_WORLD
     if not before:
         _started = (job or (f"process {os.getpid()}" if world.size == 1 else "a launcher's"), os.getpid())
@@ -123,6 +121,35 @@ def open_mpi(timeout: float, rank: int, size: int, job: str) -> tuple[Any, Any]:
             else "start the job with that library's mpiexec, or with python -m tritensor launch",
         )
     return MPI, [world.Idup() for _ in range(3)]
+
+
+# MPI waits for all ranks with Python's lock, so another process looks at the time. What MPICH has in /dev/shm would stay.
+_WATCH = """import os, select, sys
+if not select.select([0], [], [], float(sys.argv[1]))[0]:
+    os.write(2, sys.argv[3].encode())
+    for line in open(f"/proc/{sys.argv[2]}/maps") if os.path.exists("/proc/self/maps") else ():
+        path = line.split()[-1]
+        if path.startswith("/dev/shm/mpich_shm_") and os.path.exists(path):
+            os.unlink(path)
+    os.kill(int(sys.argv[2]), 9)"""
+
+
+@contextlib.contextmanager
+def _ended_after(seconds: float, rank: int, size: int, line: str) -> Iterator[None]:
+    """End this process, with a message, if the block takes longer."""
+    if size == 1 or os.name != "posix":
+        yield
+        return
+    text = explain(
+        f"DistError: Watchdog caught collective operation timeout: init_process_group ran for {int(seconds * 1000)} "
+        "milliseconds before timing out",
+        f"rank {rank} of {size} waited at {line}; other ranks have not started MPI",
+        remedy="make all ranks call init_process_group, or give it more time: timeout=",
+    )
+    shown = "".join(f"[rank{rank}]: {line}\n" for line in text.splitlines())
+    words = [sys.executable, "-I", "-S", "-c", _WATCH, str(seconds), str(os.getpid()), shown]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL):  # whose input ends with the block
+        yield
 
 
 def _finalize(mpi: ModuleType, ours: bool) -> None:
