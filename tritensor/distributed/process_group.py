@@ -328,8 +328,7 @@ class ProcessGroup:
             shown = f"Ranks {', '.join(map(str, missing))}" if wait_all_ranks else f"Rank {missing[0]}"
             raise DistError(
                 f"{shown} failed to pass monitoredBarrier in {int(limit * 1000)} ms",
-                f"rank {self.job.rank} of {self.job.size} waits for {'them' if len(missing) > 1 else 'it'} in {call} at "
-                f"{checks.call_site()}",
+                f"rank {self.job.rank} of {self.job.size} waits for it in {call} at {checks.call_site()}",
                 remedy="find out where that rank is: python -X faulthandler, or py-spy",
             )
 

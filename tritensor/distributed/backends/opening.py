@@ -123,7 +123,7 @@ def open_mpi(timeout: float, rank: int, size: int, job: str) -> tuple[Any, Any]:
     return MPI, [world.Idup() for _ in range(3)]
 
 
-# MPI waits for all ranks with Python's lock, so another process looks at the time. What MPICH has in /dev/shm would stay.
+# MPI waits for all ranks with Python's lock, so another process looks at the time, and removes what would stay.
 _WATCH = """import os, select, sys
 if not select.select([0], [], [], float(sys.argv[1]))[0]:
     os.write(2, sys.argv[3].encode())
