@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import types
 
 import pytest
 
@@ -180,3 +181,9 @@ def test_gradients_flow_through_gathered_batches():
     (batch,) = next(iter(DataLoader(TensorDataset(x), batch_size=2)))
     (batch * 3).sum().backward()
     assert x.grad.tolist() == [3, 3, 0]
+
+
+def test_a_loader_of_a_type_is_a_base_and_an_annotation() -> None:
+    own = types.new_class("Own", (DataLoader[int],))
+    assert issubclass(own, DataLoader) and list(own([1, 2], batch_size=None)) == [1, 2]
+    assert len(DataLoader[int]([1, 2, 3], batch_size=2)) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
+from types import GenericAlias
 from typing import Any
 
 from ...errors import ArgumentError, require, warn
@@ -68,6 +69,8 @@ class DataLoader:
         DeviceError: an unknown device.
     """
 
+    # `DataLoader[int]` is a base and an annotation, which may be evaluated
+    __class_getitem__ = classmethod(GenericAlias)
     _locked = False
     # what len() returned for a stream, which may turn out to be longer
     _promised: int | None = None
