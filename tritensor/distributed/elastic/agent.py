@@ -44,7 +44,8 @@ class _Worker:
         self.local_rank, self.rank = local_rank, agent.node_rank * agent.nproc + local_rank
         self.error_file = folder / "error.json"
         folder.mkdir(parents=True)
-        environment = self._environment(agent, attempt, port)
+        environment = {**({"OMP_NUM_THREADS": "1"} if agent.nproc > 1 else {}), **os.environ}
+        environment |= agent.environment(local_rank, attempt, port, self.error_file)
         self._threads = [threading.Thread(target=self._await, args=(agent.events.put,), daemon=True)]
         pipes: list[int | None] = [None, None]
         for number, name in ((1, "stdout"), (2, "stderr")):
@@ -67,17 +68,6 @@ class _Worker:
         self.process = subprocess.Popen(words, env=environment, start_new_session=True, **streams)
         for thread in self._threads:
             thread.start()
-
-    def _environment(self, agent: Agent, attempt: int, port: int) -> dict[str, str]:
-        world = agent.nnodes * agent.nproc
-        facts: dict[str, object] = {"RANK": self.rank, "LOCAL_RANK": self.local_rank, "GROUP_RANK": agent.node_rank}
-        facts |= {"WORLD_SIZE": world, "LOCAL_WORLD_SIZE": agent.nproc, "GROUP_WORLD_SIZE": agent.nnodes}
-        facts |= {"ROLE_RANK": self.rank, "ROLE_WORLD_SIZE": world, "ROLE_NAME": agent.role}
-        facts |= {"MASTER_ADDR": agent.host, "MASTER_PORT": port, "TORCHELASTIC_ERROR_FILE": self.error_file}
-        facts |= {"TORCHELASTIC_RESTART_COUNT": attempt, "TORCHELASTIC_MAX_RESTARTS": agent.max_restarts}
-        facts |= {"TORCHELASTIC_RUN_ID": agent.run_id}
-        threads = {"OMP_NUM_THREADS": "1"} if agent.nproc > 1 else {}
-        return {**threads, **os.environ, **{name: str(value) for name, value in facts.items()}}
 
     def _await(self, ended: Callable[[Any], None]) -> None:
         code = self.process.wait()
@@ -201,14 +191,28 @@ class Agent:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def environment(self, local_rank: int, attempt: int, port: int, error_file: Path) -> dict[str, str]:
+        """What tells a worker its place."""
+        world, rank = self.nnodes * self.nproc, self.node_rank * self.nproc + local_rank
+        facts: dict[str, object] = {"RANK": rank, "LOCAL_RANK": local_rank, "GROUP_RANK": self.node_rank}
+        facts |= {"WORLD_SIZE": world, "LOCAL_WORLD_SIZE": self.nproc, "GROUP_WORLD_SIZE": self.nnodes}
+        facts |= {"ROLE_RANK": rank, "ROLE_WORLD_SIZE": world, "ROLE_NAME": self.role}
+        facts |= {"MASTER_ADDR": self.host, "MASTER_PORT": port, "TORCHELASTIC_ERROR_FILE": error_file}
+        facts |= {"TORCHELASTIC_RESTART_COUNT": attempt, "TORCHELASTIC_MAX_RESTARTS": self.max_restarts}
+        facts |= {"TORCHELASTIC_RUN_ID": self.run_id}
+        return {name: str(value) for name, value in facts.items()}
+
     def _attempt(self, attempt: int, folder: Path) -> dict[int, ProcessFailure]:
         """Run all workers once; returns by rank how some failed."""
-        workers: list[_Worker] = []
         port = self.port
         if not port:
             with socket.socket() as listening:
                 listening.bind(("", 0))
                 port = listening.getsockname()[1]
+        return self._workers(attempt, port, folder)
+
+    def _workers(self, attempt: int, port: int, folder: Path) -> dict[int, ProcessFailure]:
+        workers: list[_Worker] = []
         try:
             workers.extend(_Worker(self, rank, attempt, port, folder / str(rank)) for rank in range(self.nproc))
             return self._watch({*workers})
