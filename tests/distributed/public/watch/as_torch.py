@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -106,6 +106,7 @@ class _Changed:
         torch.normal = self.normal
         for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
             setattr(torch.nn.functional, name, self.dropped(name))
+        torch.utils.data.RandomSampler.__iter__ = lambda sampler: self.shuffled(sampler)
 
     def manual_seed(self, seed: int) -> Any:
         """As torch.manual_seed."""
@@ -221,6 +222,20 @@ class _Changed:
             return self.taken(found, input.dtype if name == "bernoulli" else self.torch.int64)
 
         return sample
+
+    def shuffled(self, sampler: Any) -> Iterator[int]:
+        """The indices of a RandomSampler.
+
+        PyTorch's draws one more permutation at the end of each pass, of which nothing may be left to yield; with a
+        generator that is kept from one pass to the next, all that follows would be other numbers.
+        """
+        if sampler.generator is None:
+            seed = tritensor.randint(0, 2**62, (1,), generator=self.streams.of(None))
+            stream = tritensor.Generator().manual_seed(int(seed))
+        else:
+            stream = self.stream(sampler.generator, None)
+        count = range(len(sampler.data_source))
+        yield from tritensor.utils.data.RandomSampler(count, sampler.replacement, sampler.num_samples, stream)
 
     def normal(self, mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, **options: Any) -> Any:
         """torch.normal."""

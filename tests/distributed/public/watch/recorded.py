@@ -6,7 +6,9 @@ one after the other, for programs that start several jobs.
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 from functools import wraps
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -29,13 +31,16 @@ class Recorded:
 
     def arm(self) -> None:
         """Write at the end of the process; one that a fork made writes its own."""
-        dist = self.torch.distributed
-        if dist.is_available() and dist.is_initialized():
-            self.rank = dist.get_rank()
+        self.rank = self.current_rank()
         if self.process != os.getpid():
             self.process = os.getpid()
             self.losses.clear()
             Finalize(None, self.write, exitpriority=100)
+
+    def current_rank(self) -> int:
+        """The rank in the job that the process has joined, or had last."""
+        dist = self.torch.distributed
+        return dist.get_rank() if dist.is_available() and dist.is_initialized() else self.rank
 
     def write(self) -> None:
         """Write the file."""
@@ -50,9 +55,24 @@ class Recorded:
         np.savez(folder / f"{self.rank}.{number}.npz", allow_pickle=False, **values)
 
 
+def same_numbers(recorded: Recorded) -> None:
+    """NumPy's generators without a seed, of which programs make data, draw the same numbers in each run."""
+    made, count = np.random.default_rng, itertools.count()
+
+    @wraps(made)
+    def seeded(seed: Any = None) -> np.random.Generator:
+        library = str(sys._getframe(1).f_globals.get("__name__")).partition(".")[0]
+        if seed is None and library not in ("tritensor", "torch"):
+            seed = [recorded.current_rank(), next(count)]
+        return made(seed)
+
+    np.random.default_rng = seeded
+
+
 def begin(torch: Any) -> None:
     """Record from here on."""
     recorded = Recorded(torch)
+    same_numbers(recorded)
     backward, begun = torch.Tensor.backward, torch.optim.Optimizer.__init__
 
     @wraps(backward)
