@@ -47,11 +47,11 @@ def reference(program: Program, folder: Path, options: argparse.Namespace) -> st
         wanted = started.command(program, arguments, folder)
         commands = started.by_torch(options.torch, wanted, program.ranks, program.starts)
         environment = started.variables(program, folder, "torch", options.torch)
-        statuses, text, _ = started.run(commands, environment, folder, options.limit)
-        if not any(statuses):
+        ended = started.run(commands, environment, folder, options.limit)
+        if not any(ended.statuses):
             break
-        if not left or "terminate called without an active exception" not in text:
-            return f"PyTorch's run ended with {statuses}: {last_words(text)}"
+        if not left or "terminate called without an active exception" not in ended.text:
+            return f"PyTorch's run ended with {ended.statuses}: {last_words(ended.text)}"
     done.write_text(described)
     return None
 
@@ -79,12 +79,14 @@ def row(program: Program, launcher: str, theirs: Path, options: argparse.Namespa
     if one:  # a process group of one, for programs that ask for it
         environment |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
         environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(started.free_port())}
-    statuses, text, seconds = started.run(commands, environment, folder, options.limit)
-    if any(statuses):
-        return seconds, [f"ended with {statuses}: {last_words(text)}"]
+    ended = started.run(commands, environment, folder, options.limit)
+    seconds, text = ended.seconds, ended.text
+    if any(ended.statuses):
+        return seconds, [f"ended with {ended.statuses}: {last_words(text)}"]
+    wrong = [f"left running: {command}" for command in ended.left]
     if program.checks_itself:
-        return seconds, []
-    wrong = list(compared.differences(folder, theirs, program.close, only_parameters=one))
+        return seconds, wrong
+    wrong += list(compared.differences(folder, theirs, program.close, only_parameters=one))
     if program.printed and not one:
         known = (theirs / "printed.txt").read_text(errors="replace")
         wrong += compared.other_lines(text, known, program.printed, program.close)

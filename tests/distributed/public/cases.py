@@ -222,12 +222,18 @@ PROGRAMS = [
             f"accelerate_{name}_devices",
             "",
             "-m accelerate.commands.launch",
-            f"--multi_gpu --num_processes 2 --module accelerate.test_utils.scripts.test_{name}",
+            f"--multi_gpu --num_processes 2 {program}",
             starts=True,
             devices=2,
             checks_itself=True,
         )
-        for name in ("script", "sync", "ops", "distributed_data_loop", "ddp_comm_hook")
+        for name, program in (
+            ("script", "--module accelerate.test_utils.scripts.test_script"),
+            ("sync", "--module accelerate.test_utils.scripts.test_sync"),
+            ("ddp_comm_hook", "--module accelerate.test_utils.scripts.test_ddp_comm_hook"),
+            ("ops", "{programs}/accelerate_ops.py"),
+            ("data_loop", "{programs}/accelerate_data_loop.py"),
+        )
     ),
     Program(
         "accelerate_notebook",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from .cases import Program
 
@@ -18,6 +19,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 # Those that start processes for a program that does not do it itself.
 LAUNCHERS = ("launch", "run", "environment", "mpiexec")
+
+_PATIENCE = 5.0  # seconds that what a program has started has to end, after the program itself
 
 
 def free_port() -> int:
@@ -79,11 +82,24 @@ def variables(program: Program, folder: Path, own: str, python: str) -> dict[str
     return {key: value for key, value in os.environ.items() if key not in hidden} | chosen
 
 
-def run(
-    commands: Sequence[Sequence[str]], environment: Mapping[str, str], folder: Path, limit: float
-) -> tuple[list[int], str, float]:
-    """Run the processes to their end: their exit statuses, what they printed, and the seconds; killed at the limit."""
+class Ended(NamedTuple):
+    """How a run ended.
+
+    Attributes:
+        statuses: the exit statuses of the commands. text: what all processes printed. seconds: how long it took.
+        left: processes that still ran a while after the commands had ended, and were killed.
+    """
+
+    statuses: list[int]
+    text: str
+    seconds: float
+    left: list[str]
+
+
+def run(commands: Sequence[Sequence[str]], environment: Mapping[str, str], folder: Path, limit: float) -> Ended:
+    """Run the processes to their end; they are killed at the limit, and so is what they leave running."""
     begun, port, processes = time.monotonic(), free_port(), []
+    patience = _PATIENCE
     with (folder / "printed.txt").open("w") as printed:
         for rank, each in enumerate(commands):
             own = dict(environment)
@@ -105,18 +121,40 @@ def run(
                 made.wait(max(0.1, begun + limit - time.monotonic()))
         except subprocess.TimeoutExpired:
             printed.write(f"\nkilled after {limit:.0f} s\n")
+            patience = 0.0
         finally:
-            for made in processes:
-                _kill(made)
+            seconds = time.monotonic() - begun
+            left = _end_all(environment["WATCHED_FOLDER"], patience)
     text = (folder / "printed.txt").read_text(errors="replace")
-    return [made.wait() for made in processes], text, time.monotonic() - begun
+    return Ended([made.wait() for made in processes], text, seconds, left)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    except PermissionError as error:
-        print(f"process {process.pid} cannot be ended: {error}", file=sys.stderr)
+def _end_all(watched: str, patience: float) -> list[str]:
+    """Kill the processes of a run that do not end within so many seconds: the commands of those."""
+    end = time.monotonic() + patience
+    while (found := _processes(watched)) and time.monotonic() < end:
+        time.sleep(0.1)
+    left = [*found.values()]
+    while found:  # what has been started meanwhile, too
+        for number in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(0.1)
+        found = _processes(watched)
+    return left
+
+
+def _processes(watched: str) -> dict[int, str]:
+    """The commands of a run's processes, by their numbers.
+
+    Launchers start sessions and programs start processes of their own; what all inherit is the environment, in which
+    the folder is that of this run alone.
+    """
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"WATCHED_FOLDER={watched}".encode() in (path / "environ").read_bytes().split(b"\0"):
+                found[int(path.name)] = (path / "cmdline").read_text(errors="replace").replace("\0", " ").strip()
+        except OSError:  # it has ended, or is another user's
+            continue
+    return found
