@@ -3,7 +3,7 @@
 Each program is run by PyTorch's torchrun (or starts its processes itself), and by each of tritensor's launchers, with
 the same random numbers; the losses that each process computes gradients of, the parameters at its end and lines that
 it prints have to be the same within rounding. Two interpreters are needed: `--python` with the libraries and without
-PyTorch, `--torch` with both. `--folder` holds the sources: README of tests/distributed/public names the repositories.
+PyTorch, `--torch` with both. `--folder` holds the sources: README.md names the repositories.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The programs: where each lies below `--folder`, how it is cut to seconds, and what of its results is compared.
 
-The sources are those of public repositories, and programs of ours for libraries in `programs/`. None is changed: sizes
-are cut by options, by configuration and by small data that `prepared` makes.
+The sources are public repositories at the commits that README.md names, and programs of ours for libraries, in
+`programs/`. None is changed: sizes are cut by options, by configuration and by small data that `prepared` makes.
 """
 
 from __future__ import annotations
@@ -116,9 +116,15 @@ PROGRAMS = [
     ),
     Program("ddp_tutorial", "tutorials", "ddp_tutorial.py", ranks=4, starts=True, devices=4),
     Program("elastic_ddp", "tutorials", "elastic_ddp.py", devices=2, printed="Start running.*"),
-    Program("dist_tuto_send", "tutorials", "dist_tuto_send.py", starts=True, printed="Rank.*has data.*"),
-    Program("dist_tuto_isend", "tutorials", "dist_tuto_isend.py", starts=True, printed="Rank.*(has data|started).*"),
-    Program("dist_tuto_all_reduce", "tutorials", "dist_tuto_all_reduce.py", starts=True, printed="Rank.*has data.*"),
+    *(
+        Program(f"dist_tuto_{name}", "tutorials", f"dist_tuto_{name}.py", starts=True, printed=printed)
+        for kind, printed in (
+            ("send", "Rank.*has data.*"),
+            ("isend", "Rank.*(has data|started).*"),
+            ("all_reduce", "Rank.*has data.*"),
+        )
+        for name in (kind, f"{kind}_spawn")  # the page at two times: it forked, and now it spawns
+    ),
     Program(
         "dist_tuto_train",
         "dist_tuto.pth",
