@@ -70,7 +70,7 @@ class DataLoader:
     """
 
     # `DataLoader[int]` is a base and an annotation, which may be evaluated
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: Any = classmethod(GenericAlias)
     _locked = False
     # what len() returned for a stream, which may turn out to be longer
     _promised: int | None = None
