@@ -115,7 +115,7 @@ PROGRAMS = [
         close=5e-3,  # normalized over batches of two
     ),
     Program("ddp_tutorial", "tutorials", "ddp_tutorial.py", ranks=4, starts=True, devices=4),
-    Program("elastic_ddp", "tutorials", "elastic_ddp.py", devices=2, printed="Start running.*"),
+    Program("elastic_ddp", "tutorials", "elastic_ddp.py", devices=2, printed=r"Start running.*?rank \d"),
     *(
         Program(f"dist_tuto_{name}", "tutorials", f"dist_tuto_{name}.py", starts=True, printed=printed)
         for kind, printed in (

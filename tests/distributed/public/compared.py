@@ -41,10 +41,12 @@ def differences(ours: Path, theirs: Path, close: float, only_parameters: bool = 
 
 
 def lines(text: str, printed: str) -> list[str]:
-    """What an expression finds in each line, sorted, without a launcher's prefixes."""
+    """What an expression finds in each line, sorted, without a launcher's prefixes.
+
+    It may find more than once: processes print their lines and the ends of these by themselves, so that two may be one.
+    """
     plain = (re.sub(r"^\[[^\]]*rank\d+\]:\s*", "", line).strip() for line in text.splitlines())
-    found = (re.search(printed, line) for line in plain)
-    return sorted(" ".join(each.group().split()) for each in found if each)
+    return sorted(" ".join(each.group().split()) for line in plain for each in re.finditer(printed, line))
 
 
 def other_lines(ours: str, theirs: str, printed: str, close: float) -> Iterator[str]:
