@@ -246,6 +246,7 @@ PROGRAMS = [
         "",
         "-m accelerate.test_utils.scripts.test_notebook",
         starts=True,
+        checks_itself=True,  # and waits for ever, with PyTorch too, if a worker is ended while it holds a queue's lock
         environment="ACCELERATE_NUM_PROCESSES=2 ACCELERATE_USE_CPU=true",
     ),
     Program("muon", "Muon", "{programs}/muon_digits.py", printed="^loss.*"),
