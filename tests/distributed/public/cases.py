@@ -259,6 +259,6 @@ PROGRAMS = [
         starts=True,
         devices=2,
         prepare=prepared.pictures,
-        close=5e-3,
+        close=2e-2,  # normalized over batches of two; PyTorch's own runs differ by 1.2e-2 between instruction sets
     ),
 ]
