@@ -244,9 +244,9 @@ PROGRAMS = [
     Program(
         "accelerate_notebook",
         "",
-        "-m accelerate.test_utils.scripts.test_notebook",
+        "programs/accelerate_notebook.py",
         starts=True,
-        checks_itself=True,  # and waits for ever, with PyTorch too, if a worker is ended while it holds a queue's lock
+        checks_itself=True,
         environment="ACCELERATE_NUM_PROCESSES=2 ACCELERATE_USE_CPU=true",
     ),
     Program("muon", "Muon", "{programs}/muon_digits.py", printed="^loss.*"),
