@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +56,32 @@ def test_processes_that_fail_are_started_again_and_told_in_the_end(tmp_path: Pat
     with pytest.raises(ChildFailedError, match="RuntimeError: not yet") as caught:
         elastic_launch(config, fail_twice)(str(tmp_path))
     assert list(caught.value.failures) == [1]
+
+
+def wait_or_leave(marks: str) -> None:
+    """Rank 0 leaves at once, and the other says that it is there and waits."""
+    if os.environ["RANK"] == "0":
+        sys.exit()
+    Path(marks, str(os.getpid())).touch()
+    time.sleep(60)
+
+
+def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+
+    def interrupt() -> None:
+        while not any(marks.iterdir()):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        elastic_launch(LaunchConfig(1, 1, 2, start_method="fork"), wait_or_leave)(str(marks))
+    thread.join()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(next(marks.iterdir()).name), 0)
 
 
 def test_nodes_are_told_their_ranks() -> None:

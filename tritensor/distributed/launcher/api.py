@@ -113,8 +113,9 @@ class _Calls(Agent):
             return {first + index: ProcessFailure(index, error.pid, ended, str(folder / f"{index}.json"))}
         for rank in range(self.nproc):
             returned = folder / f"{rank}.pickle"
-            self.results[first + rank] = pickle.loads(returned.read_bytes())
-            returned.unlink()
+            there = returned.exists()  # not after sys.exit
+            self.results[first + rank] = pickle.loads(returned.read_bytes()) if there else None
+            returned.unlink(missing_ok=True)
         return {}
 
     def _asked(self) -> signal.Signals | None:
@@ -127,7 +128,7 @@ class _Calls(Agent):
 
 def _work(index: int, function: Callable[..., Any], args: tuple[Any, ...], places: list[Any], folder: str) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)  # a fork has the launcher's handlers
+        signal.signal(number, signal.SIG_DFL)  # a fork has the launcher's handlers; Ctrl-C is left to the launcher
     os.environ.update(places[index])
     returned = record(function)(*args)
     Path(folder, f"{index}.pickle").write_bytes(pickle.dumps(returned))
