@@ -52,6 +52,8 @@ def reference(program: Program, folder: Path, options: argparse.Namespace) -> st
             break
         if not left or "terminate called without an active exception" not in ended.text:
             return f"PyTorch's run ended with {ended.statuses}: {last_words(ended.text)}"
+    if not program.printed and not compared.values(folder):
+        return "PyTorch's run leaves nothing to compare"
     done.write_text(described)
     return None
 
@@ -141,11 +143,12 @@ def table(chosen: list[Program], options: argparse.Namespace) -> int:
             seconds, wrong_here = row(program, launcher, theirs, options)
             runs += 1
             bad += bool(wrong_here)
-            words = "as PyTorch" if not wrong_here else wrong_here[0]
+            right = "passed its own checks" if program.checks_itself else "as PyTorch"
+            words = wrong_here[0] if wrong_here else right
             print(f"{program.name:32} {launcher:12} {seconds:6.1f} s  {words}", flush=True)
             for each in wrong_here[1:4]:
                 print(f"    {each}", flush=True)
-    print(f"{runs - bad} of {runs} runs are as PyTorch's")
+    print(f"{runs} runs; wrong, with those of PyTorch that failed: {bad}")
     return int(bad > 0)
 
 
