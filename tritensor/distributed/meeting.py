@@ -25,7 +25,7 @@ from .store import FileStore, PrefixStore, Store, TCPStore, connect, own_address
 __all__ = ["open_rendezvous", "register_rendezvous_handler", "rendezvous"]
 
 # How long a rank waits before it says on stderr for whom.
-_PATIENCE = 15.0
+_PATIENCE, _LOOK = 15.0, 0.5
 _handlers: dict[str, Callable[..., Iterator[tuple[Store, int, int]]]] = {}
 # Stores by address and process: who joins twice meets the others in the same store, though some have not left it yet.
 _stores: dict[tuple[str, int, int], TCPStore] = {}
@@ -223,6 +223,7 @@ def join(store: Store, rank: int, size: int, timeout: timedelta, by: str, starte
     life.sendall(server.packed([b"lives", path.encode(), str(rank).encode()]))
     answer, job = receive(life)
     own = PrefixStore(job.decode(), place)
+    own.delete_key(f"failed/{rank}")
     try:
         if answer == b"taken":
             own.set_timeout(timedelta(seconds=1))
@@ -250,7 +251,10 @@ def join(store: Store, rank: int, size: int, timeout: timedelta, by: str, starte
                 remedy="start new processes for a new job",
             )
         own.set("complete", "1")
-    except BaseException:
+    except BaseException as error:
+        if answer != b"taken":
+            with contextlib.suppress(DistError, OSError):
+                own.set(f"failed/{rank}", f"{type(error).__name__} was raised there: {error}")
         life.close()
         raise
     return Meeting(own, life, [host for _, host, _ in facts])
@@ -258,21 +262,23 @@ def join(store: Store, rank: int, size: int, timeout: timedelta, by: str, starte
 
 def _await(own: PrefixStore, rank: int, size: int, timeout: timedelta) -> None:
     keys = [f"rank/{other}" for other in range(size)]
-    limit, told = time.monotonic() + timeout.total_seconds(), False
+    begun, told = time.monotonic(), False
     while True:
-        left = limit - time.monotonic()
+        left = begun + timeout.total_seconds() - time.monotonic()
         with contextlib.suppress(DistStoreError):
-            own.wait(keys, timedelta(seconds=max(0.0, left if told else min(left, _PATIENCE))))
+            own.wait(keys, timedelta(seconds=max(0.0, min(left, _LOOK))))
             return
         missing = [other for other, key in enumerate(keys) if not own.check([key])]
-        if left <= _PATIENCE and missing:  # others whose time is up go, and are not those that never came
-            first = json.loads(own.compare_set("missing", "", json.dumps(missing)))
-            missing = first if first and set(first) <= set(missing) else missing
         shown = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
         waits = f"rank {rank} of {size} waits in init_process_group for rank{'s' * (len(missing) > 1)} {shown}"
-        if left > _PATIENCE:
-            told = True
-            sys.stderr.write(f"[rank{rank}]: {waits}\n")
+        for other in missing:
+            if own.check([f"failed/{other}"]):
+                words = own.get(f"failed/{other}").decode()
+                raise DistError(f"rank {other} has not joined: {words}", waits, remedy="see what that rank has printed")
+        if left > _LOOK:
+            if not told and time.monotonic() - begun > _PATIENCE:
+                told = True
+                sys.stderr.write(f"[rank{rank}]: {waits}\n")
             continue
         raise DistStoreError(
             f"Timed out after {int(timeout.total_seconds())} seconds waiting for clients. {size - len(missing)}/{size} "

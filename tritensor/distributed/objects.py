@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import require
 from ..functional.creation.creation import empty, tensor
 from ..tensors import Tensor, wrap
 from ..types import devices
@@ -65,8 +66,13 @@ def all_gather_object(object_list: list[Any], obj: object, group: ProcessGroup |
         object_list: a list with an entry for each process, which are overwritten by rank.
         obj: what this process gives; anything that can be pickled.
         group: None, for all processes.
+
+    Raises:
+        ValueError: the list has another number of entries.
     """
     made = default_group(group)
+    text = "all_gather_object: object_list must have one entry per rank, {}; it has {}"
+    require(len(object_list) >= made.size(), ValueError, text, made.size(), len(object_list))
     own = _pickled(obj, made)
     sizes = _sizes(own, made)
     parts = [_bytes(max(sizes), own) for _ in sizes]

@@ -365,8 +365,8 @@ def other_parameters_used(rank):
 @joined
 def other_buckets(rank):
     model = nn.Sequential(nn.Linear(300, 300), nn.Linear(300, 300))
-    model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.1 if rank == 1 else 25)
-    model(torch.ones(300)).sum().backward()  # here
+    model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.1 if rank == 1 else 25)  # here
+    model(torch.ones(300)).sum().backward()
 
 
 @joined
