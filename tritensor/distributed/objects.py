@@ -131,9 +131,9 @@ def broadcast_object_list(
     made = default_group(group)
     root = next(ranks_of(made, src=src, group_src=group_src), 0)
     own = _pickled(list(object_list) if made.rank() == root else None, made)
-    size = tensor([own.numel()], device=own.device)
+    size = tensor([own.numel()] * max(1, len(object_list)), device=own.device)  # lists of other lengths are noticed
     broadcast(size, group=made, group_src=root)
-    data = own if made.rank() == root else _bytes(int(size), own)
+    data = own if made.rank() == root else _bytes(int(size[0]), own)
     broadcast(data, group=made, group_src=root)
     if made.rank() != root:
         object_list[:] = _object(data, data.numel())
