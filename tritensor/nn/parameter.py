@@ -26,10 +26,20 @@ def _adopt(kind: Any, data: Any) -> Any:
     return make_subclass(kind, data)
 
 
-class Parameter(Tensor):
+class _OfParameters(type):
+    """Takes tensors of other classes that were made parameters for parameters, such as a DTensor."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type.__instancecheck__(cls, instance) or (
+            cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False) is True
+        )
+
+
+class Parameter(Tensor, metaclass=_OfParameters):
     """A tensor that becomes a parameter of the module that it is assigned to.
 
-    It shares the memory of `data` and is a leaf that requires a gradient, also inside `no_grad`.
+    It shares the memory of `data` and is a leaf that requires a gradient, also inside `no_grad`. Of a tensor of a
+    subclass that has its own `__torch_function__` it is another tensor of that class, as in PyTorch.
 
     >>> import tritensor as torch
     >>> torch.nn.Parameter(torch.zeros(2))
@@ -46,7 +56,11 @@ class Parameter(Tensor):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """A parameter on the memory of `data`."""
         check_flag(cls.__name__, "requires_grad", requires_grad, 2)
-        made: Parameter = _adopt(cls, data)
+        kind: Any = type(data)
+        other = cls is Parameter and issubclass(kind, Tensor) and kind.__torch_function__ is not unasked
+        made: Any = data.detach() if other and kind is not Tensor and data is not None else _adopt(cls, data)
+        if made.__class__ is not cls:
+            made._is_param = True
         if requires_grad and not (made.is_floating_point() or made.is_complex()):
             raise DtypeError(
                 "Only Tensors of floating point and complex dtype can require gradients",

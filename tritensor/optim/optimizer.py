@@ -391,6 +391,9 @@ def _parameters_of(params: Any) -> tuple[list[Any], list[str]]:
 
 def new_state(param: Tensor) -> Tensor:
     """Zeros like a parameter, on its device, in its dtype and with its order of the dimensions in memory."""
+    if hasattr(param, "_local_tensor"):  # a DTensor's state is one of its part
+        part: Any = param
+        return part._state_like(new_state(part._local_tensor))
     if param._off_host:
         capture = capturing(param._data.buffer.driver, param.device.index)
         if capture is not None:

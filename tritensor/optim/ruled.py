@@ -283,7 +283,7 @@ class Ruled(Declared):
             columns = [[state[name] for state in states] for name in names]
         except KeyError:
             return False
-        if any(list(map(type, column)).count(Tensor) != count for column in columns):
+        if any(not {*map(type, column)} <= {Tensor, type(params[0])} for column in columns):  # a DTensor's is one
             return False
         counts = []
         counters = [list(map(_DATA, column)) for column in columns[: len(self._counted)]]

@@ -1,42 +1,11 @@
-"""Placements: how a tensor lies on the ranks of a mesh. Sharded tensors themselves do not exist yet."""
+"""DTensor: tensors that are divided among the ranks of a mesh, `Shard`, or copied to them, `Replicate`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from . import rules  # noqa: F401 - answers for DTensors
+from .creation import empty, full, ones, rand, randn, zeros
+from .dtensor import DTensor, distribute_module, distribute_tensor
+from .placements import Partial, Placement, Replicate, Shard
 
-__all__ = ["Partial", "Placement", "Replicate", "Shard"]
-
-
-class Placement:
-    """How a tensor lies along a dimension of a mesh."""
-
-    def is_shard(self, dim: int | None = None) -> bool:
-        """True for parts along a dimension, along `dim` if it is given."""
-        return isinstance(self, Shard) and dim in (None, self.dim)
-
-    def is_replicate(self) -> bool:
-        """True for a copy on each rank."""
-        return isinstance(self, Replicate)
-
-    def is_partial(self) -> bool:
-        """True for terms that are yet to be reduced."""
-        return isinstance(self, Partial)
-
-
-@dataclass(frozen=True)
-class Shard(Placement):
-    """Each rank has a part along dimension `dim`."""
-
-    dim: int
-
-
-@dataclass(frozen=True)
-class Replicate(Placement):
-    """Each rank has a copy."""
-
-
-@dataclass(frozen=True)
-class Partial(Placement):
-    """Each rank has a term of a sum, or of another reduction, `reduce_op`."""
-
-    reduce_op: str = "sum"
+__all__ = ["DTensor", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor", "empty"]
+__all__ += ["full", "ones", "rand", "randn", "zeros"]

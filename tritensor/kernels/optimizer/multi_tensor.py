@@ -423,7 +423,7 @@ def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
     """Raise where a parameter, its gradient and its state do not fit together, or must not be changed."""
     param = entry[0]
     for name, tensor in zip(operator.inputs, entry, strict=True):
-        if tensor.shape != param.shape:
+        if tuple(tensor._data.shape) != tuple(param._data.shape):  # of a DTensor those of its part
             raise ShapeError(
                 f"The size of {name} {tuple(tensor.shape)} must match the size of param {tuple(param.shape)}",
                 remedy="make a new optimizer: the state belongs to a parameter of another shape",

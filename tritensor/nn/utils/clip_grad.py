@@ -34,6 +34,8 @@ def _gradients(parameters: Tensors) -> list[Tensor]:
 
 def _together(tensors: list[Tensor]) -> Sequence[Gathered | Listed] | None:
     """Tensors that are computed together; None where each is by itself."""
+    if any(hasattr(tensor, "_local_tensor") for tensor in tensors):
+        return None
     if len(tensors) > 1 and {type(tensor._data) for tensor in tensors} == {np.ndarray} and allowed("clip_grad_norm_"):
         from ...kernels.optimizer.natively import listed
 
@@ -68,6 +70,10 @@ def _total(
 ) -> Tensor:
     if not listed:
         return creation.tensor(0.0)
+    if any(hasattr(each, "_local_tensor") for each in listed):
+        from ...distributed.tensor.rules import norm_of_parts
+
+        return norm_of_parts(listed, order, lambda parts: _total(parts, _together(parts), order, error_if_nonfinite))
     if together is None or order not in ORDERS:
         norms = [tensor.norm(order) for tensor in listed]
     else:
@@ -95,13 +101,20 @@ def clip_grads_with_norm_(
         total_norm: the norm of all of them, from `get_total_norm`.
         foreach: PyTorch's choice between two implementations; there is one here.
     """
-    gradients = _gradients(parameters)
-    _scale(gradients, _together(gradients), max_norm, total_norm)
+    _scale(_gradients(parameters), max_norm, total_norm)
 
 
 def _scale(
-    gradients: list[Tensor], together: Sequence[Gathered | Listed] | None, max_norm: float, total_norm: Tensor
+    gradients: list[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    together: Sequence[Gathered | Listed] | None = None,
 ) -> None:
+    if hasattr(total_norm, "_local_tensor") or any(hasattr(each, "_local_tensor") for each in gradients):
+        gradients = [getattr(each, "_local_tensor", each) for each in gradients]
+        total_norm = total_norm.full_tensor() if hasattr(total_norm, "full_tensor") else total_norm
+        together = None
+    together = together or _together(gradients)
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     scales = {scale.device: scale}
     for part in gradients if together is None else together:
@@ -143,7 +156,7 @@ def clip_grad_norm_(
     together = _together(gradients)
     with no_grad():
         total = _total(gradients, together, float(norm_type), error_if_nonfinite)
-        _scale(gradients, together, max_norm, total)
+        _scale(gradients, max_norm, total, together)
     return total
 
 
