@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ...autograd import no_grad
 from ...errors import CheckpointError, UnsupportedError
 from ...func.trees import tree_map
-from ...functional.creation.likeness import empty_like, zeros_like
+from ...functional.creation.creation import empty
 from ...tensors import Tensor
+from ...types import devices
 from ..collectives import broadcast
-from ..groups import get_rank
+from ..groups import default_group, get_rank, is_initialized
+from ..modules import Module
+from ..objects import broadcast_object_list
+from ..tensor.dtensor import DTensor, distribute_tensor
 
-if TYPE_CHECKING:
-    Module = Any  # the rooms of these two are above this one
-    Optimizer = Any
+Optimizer: TypeAlias = Any  # whose room is above this one, as that of modules is
 
 __all__ = ["StateDictOptions", "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict"]
 __all__ += ["set_model_state_dict", "set_optimizer_state_dict", "set_state_dict"]
+
+# What wrappers put into names.
+_WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 
 State = dict[str, Any]
 Optimizers: TypeAlias = "Optimizer | Iterable[Optimizer]"
@@ -30,8 +35,8 @@ class StateDictOptions:
     """How state dicts are made and loaded.
 
     Attributes:
-        full_state_dict: accepted; values are whole here in any case.
-        cpu_offload: whether values that are returned are moved to the CPU.
+        full_state_dict: whether values are whole tensors, and not DTensors; all ranks call the functions then.
+        cpu_offload: whether values that are returned are moved to the CPU; whole ones are those of rank 0 alone then.
         ignore_frozen_params: whether parameters that do not require grad are left out.
         strict: whether a name that is missing or not expected raises.
         broadcast_from_rank0: whether process 0 has the values, and the others get them from it.
@@ -68,7 +73,7 @@ def get_model_state_dict(
         raise UnsupportedError("submodules is not supported", remedy="pass the submodule as the model")
     frozen = {name for name, p in model.named_parameters() if not p.requires_grad and options.ignore_frozen_params}
     state = {_plain(name): value for name, value in model.state_dict().items() if name not in frozen}
-    return _moved(state) if options.cpu_offload else state
+    return _given(state, options)
 
 
 @no_grad()
@@ -82,12 +87,13 @@ def set_model_state_dict(
     """
     options = options or StateDictOptions()
     own, given = model.state_dict(), dict(model_state_dict)
-    if options.broadcast_from_rank0:
-        for name, value in own.items():
-            if isinstance(value, Tensor):
-                first = given[_plain(name)].to(value.device) if get_rank() == 0 else empty_like(value)
-                given[_plain(name)] = first
-                broadcast(first, 0)
+    if options.broadcast_from_rank0:  # which may lack names of the model, or have others
+        known = [[*given]]
+        broadcast_object_list(known, 0)
+        given = {name: given.get(name) for name in known[0]}
+    for name, value in own.items():
+        if isinstance(value, Tensor) and _plain(name) in given:
+            given[_plain(name)] = _fitting(given.get(_plain(name)), value, options.broadcast_from_rank0)
     wrapped = {_plain(name): name for name in own}
     named = {wrapped.get(name, name): value for name, value in given.items()}
     meta = any(isinstance(value, Tensor) and value.device.type == "meta" for value in own.values())
@@ -114,7 +120,7 @@ def get_optimizer_state_dict(
         found["param_groups"] += [
             {**each, "params": [names[x] for x in each["params"]]} for each in plain["param_groups"]
         ]
-    return _moved(found) if options.cpu_offload else found
+    return _given(found, options)
 
 
 def set_optimizer_state_dict(
@@ -125,6 +131,9 @@ def set_optimizer_state_dict(
     Raises:
         CheckpointError: it lacks a parameter of an optimizer.
     """
+    options = options or StateDictOptions()
+    if options.broadcast_from_rank0:
+        optim_state_dict = _shown_by_first(optim_state_dict)
     states, given = optim_state_dict["state"], optim_state_dict["param_groups"]
     for optimizer, names in _named(model, optimizers):
         groups = []
@@ -135,7 +144,15 @@ def set_optimizer_state_dict(
                 raise CheckpointError(f"the optimizer's state has no group with {first[0]}")
             groups.append({**other, "params": group["params"]})
         _start(optimizer)
-        state = {number: states[name] for number, name in names.items() if name in states}
+        own = optimizer.state_dict()["state"]
+        state = {
+            number: {
+                key: _fitting(value, own.get(number, {}).get(key), options.broadcast_from_rank0)
+                for key, value in states[name].items()
+            }
+            for number, name in names.items()
+            if name in states
+        }
         optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
@@ -165,15 +182,23 @@ def set_state_dict(
 
 
 def _plain(name: str) -> str:
-    return ".".join(part for part in name.split(".") if part not in ("module", "_orig_mod"))
+    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
 
 
 def _named(model: Module, optimizers: Optimizers) -> Iterator[tuple[Optimizer, dict[int, str]]]:
     """Each optimizer, with the names of its parameters by their numbers."""
+    for each in model.modules():  # after a forward pass without backward one may have whole parameters
+        if hasattr(each, "_fsdp_state"):
+            each._fsdp_state.reshard()
     names = {id(parameter): _plain(name) for name, parameter in model.named_parameters()}
     for optimizer in optimizers if isinstance(optimizers, Iterable) else [optimizers]:
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         yield optimizer, {number: names[id(parameter)] for number, parameter in enumerate(parameters)}
+
+
+def _init_optim_state(optim: Optimizer) -> None:
+    """PyTorch's name of what makes the state of an optimizer that has made no step."""
+    _start(optim)
 
 
 def _start(optimizer: Optimizer) -> None:
@@ -184,7 +209,7 @@ def _start(optimizer: Optimizer) -> None:
         return
     rates = [group["lr"] for group in groups]
     for parameter in parameters:
-        parameter.grad = zeros_like(parameter)
+        parameter.grad = parameter.detach() * 0
     for group in groups:
         group["lr"] = 0.0
     optimizer.step()
@@ -193,7 +218,38 @@ def _start(optimizer: Optimizer) -> None:
     optimizer.zero_grad()
 
 
-def _moved(state: State) -> State:
-    """The state with its tensors on the CPU."""
-    moved: State = tree_map(lambda value: value.cpu() if isinstance(value, Tensor) else value, state)
-    return moved
+def _given(state: State, options: StateDictOptions) -> State:
+    """The state as the options want it."""
+    kept = get_rank() == 0 if is_initialized() else True
+
+    def change(value: object) -> Any:
+        if options.full_state_dict and isinstance(value, DTensor):
+            value = value.full_tensor()
+        return value.cpu() if options.cpu_offload and isinstance(value, Tensor) else value
+
+    changed: State = tree_map(change, state)
+    return changed if kept or not (options.full_state_dict and options.cpu_offload) else {}
+
+
+def _fitting(value: Any, own: object, broadcasts: bool) -> Any:
+    """A value that is loaded, as the one in whose place it comes: divided if that is, and rank 0's if it broadcasts."""
+    if not isinstance(own, Tensor):
+        return value
+    if broadcasts:
+        sent_on = own.device_mesh.device_type if isinstance(own, DTensor) else own.device.type
+        place = devices.resolve("cuda" if default_group().lacks_cpu else sent_on.replace("meta", "cpu"))
+        first = (
+            value.to(place, own.dtype) if get_rank() == 0 else empty(tuple(own.shape), dtype=own.dtype, device=place)
+        )
+        broadcast(first, 0)
+        value = first if isinstance(own, DTensor) or own.is_meta else first.to(own.device)
+    if isinstance(own, DTensor) and isinstance(value, Tensor) and not isinstance(value, DTensor):
+        return distribute_tensor(value, own.device_mesh, own.placements, src_data_rank=None)
+    return value
+
+
+def _shown_by_first(state: State) -> State:
+    """Rank 0's optimizer state on all ranks, with None for tensors, which follow one by one."""
+    shown = [tree_map(lambda value: None if isinstance(value, Tensor) else value, state)]
+    broadcast_object_list(shown, 0)
+    return state if get_rank() == 0 else shown[0]
