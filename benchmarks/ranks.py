@@ -22,6 +22,7 @@ COLLECTIVES = ("all_reduce", *GATHERING, "reduce_scatter", "reduce_scatter_tenso
 DTYPES = ("float32", "bfloat16")
 LAYERS, WIDTH, BATCH, PASSES = 8, 1024, 64, 3  # passes in one turn
 DDP = f"DDP, {LAYERS} layers {WIDTH}x{WIDTH}, batch {BATCH}"
+SHARDED = [f"FSDP2 step, {LAYERS} layers {WIDTH}x{WIDTH}, batch {batch}" for batch in (BATCH, 8 * BATCH)]
 
 
 def collective(library: Any, name: str, kind: str, size: int) -> Callable[[], Any]:
@@ -96,10 +97,33 @@ class Models:
         return [*seconds, self.growth]
 
 
+def sharded(library: Any, batch: int) -> Callable[[], Any]:
+    """A training step of a model whose layers are divided by fully_shard."""
+    fsdp = importlib.import_module(f"{library.__name__}.distributed.fsdp")
+    mesh = library.distributed.init_device_mesh("cpu", (RANKS,))
+    library.manual_seed(0)
+    nn = library.nn
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU()) for _ in range(LAYERS)])
+    for layer in model:
+        fsdp.fully_shard(layer, mesh=mesh)
+    fsdp.fully_shard(model, mesh=mesh)
+    optimizer, x = library.optim.AdamW(model.parameters(), lr=1e-4), library.randn(batch, WIDTH)
+
+    def step() -> None:
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    step()
+    return step
+
+
 def made(library: Any, name: str) -> Callable[[int], list[float]]:
     """What a case's name stands for: a function from a number of runs to figures."""
     if name == DDP:
         return Models(library).passes
+    if name in SHARDED:
+        return partial(timed, library, sharded(library, int(name.rpartition(" ")[2])))
     what, kind, size = name.split(" ", 2)
     return partial(timed, library, collective(library, what, kind, SIZES[size]))
 
