@@ -171,9 +171,9 @@ def _tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _layout(unpickler: object, arguments: tuple[Any, ...]) -> formats.Layout:
-    if len(arguments) != 1 or not is_one_of(arguments[0], "torch.sparse_coo"):
+    if len(arguments) != 1 or not is_one_of(arguments[0], "torch.sparse_coo", "torch.strided"):
         raise Malformed(f"the pickle names a layout that there is not here: {arguments!r:.60}")
-    return formats.sparse_coo
+    return formats.strided if arguments[0] == "torch.strided" else formats.sparse_coo
 
 
 def _sparse(unpickler: Any, arguments: tuple[Any, ...]) -> Any:

@@ -65,15 +65,20 @@ def load(
                     remedy="load it without mmap=True",
                 )
             builder = TensorBuilder(checkpoint, restore, source.map() if mmap and not checkpoint.swaps else None)
-            if not weights_only or get_safe_globals():
-                from .objects import Objects  # which knows classes of Python's library that few files have
-
-                builder.objects = Objects(not weights_only)
-            loaded = checkpoint.read_object(builder)
-            builder.fill()
-            return loaded
+            return build(builder, checkpoint, weights_only)
     except Malformed as error:
         raise error.as_error(name) from None
+
+
+def build(builder: TensorBuilder, checkpoint: Checkpoint, weights_only: bool = True) -> Any:
+    """The object of a checkpoint, its tensors made and filled by `builder`."""
+    if not weights_only or get_safe_globals():
+        from .objects import Objects  # which knows classes of Python's library that few files have
+
+        builder.objects = Objects(not weights_only)
+    loaded = checkpoint.read_object(builder)
+    builder.fill()
+    return loaded
 
 
 def open_checkpoint(source: Source) -> Checkpoint:
