@@ -27,7 +27,7 @@ _GREETING = 2.0  # seconds in which a server of ours answers; what else listens 
 _held: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def close_in_forks(owner: Any) -> None:
+def close_in_forks(owner: object) -> None:
     """Call an object's `forget` in processes that are forked from this one: a copy of a connection there would hide its
     end."""
     _held.add(owner)

@@ -239,11 +239,11 @@ class NcclBackend:
         sent, received = ([(x, rank) for rank, x in enumerate(xs)] for xs in (inputs, outputs))
         return self._messages(sent, received)
 
-    def send(self, x: Tensor, to: int, tag: int, text: Any) -> Any:
+    def send(self, x: Tensor, to: int, tag: int, text: object) -> Any:
         """Start to send a tensor to one process."""
         return self._messages([(x, to)], [])
 
-    def receive(self, x: Tensor, source: int | None, tag: int, check: Any) -> Any:
+    def receive(self, x: Tensor, source: int | None, tag: int, check: object) -> Any:
         """Start to receive a tensor of one process."""
         if source is None:
             raise DistError("recv: nccl receives from one process", remedy="give src, or use the backend gloo")

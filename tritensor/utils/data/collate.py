@@ -76,7 +76,7 @@ def default_convert(data: object) -> Any:
     return data
 
 
-def collate_tensor_fn(batch: list[Tensor] | tuple[Tensor, ...], *, collate_fn_map: Any = None) -> Tensor:
+def collate_tensor_fn(batch: list[Tensor] | tuple[Tensor, ...], *, collate_fn_map: object = None) -> Tensor:
     """The tensors of a batch, stacked."""
     return stack(list(batch), 0)
 

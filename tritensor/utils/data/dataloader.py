@@ -236,7 +236,7 @@ class _Staged:
         self._device = device
         self._ahead: tuple[Any, BaseException | None] | None = None
 
-    def _move(self, leaf: Any) -> Any:
+    def _move(self, leaf: object) -> Any:
         if self._pin and hasattr(leaf, "pin_memory"):
             leaf = leaf.pin_memory()
         if self._device is not None and hasattr(leaf, "to"):
@@ -302,7 +302,7 @@ def _check_worker_options(
         _check_context(context, num_workers)
 
 
-def _check_context(context: Any, num_workers: int) -> None:
+def _check_context(context: object, num_workers: int) -> None:
     got = f"but got multiprocessing_context={context!r}"
     if num_workers == 0:
         raise ValueError(
@@ -319,7 +319,7 @@ def _check_context(context: Any, num_workers: int) -> None:
         )
 
 
-def _check_stream_options(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
+def _check_stream_options(shuffle: object, sampler: object, batch_sampler: object) -> None:
     for name, value, unset in (
         ("shuffle", shuffle, (None, False)),
         ("sampler", sampler, (None,)),

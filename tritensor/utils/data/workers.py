@@ -107,7 +107,7 @@ class Pool(ABC):
         self.passes += 1
         return self.passes
 
-    def put(self, worker: int, task: Any) -> int:
+    def put(self, worker: int, task: object) -> int:
         """Give a task to a worker; returns its ticket."""
         self.check_process()
         self._send(worker, (self.passes, self.tickets, task))
@@ -347,7 +347,7 @@ class Work:
         except BaseException as error:
             self._failure = error
 
-    def outcome(self, number: int, ticket: int, task: Any) -> Outcome:
+    def outcome(self, number: int, ticket: int, task: object) -> Outcome:
         """Do a task of a pass."""
         worker = self._info.id
         if self._failure is not None:

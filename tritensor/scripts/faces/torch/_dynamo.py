@@ -22,7 +22,7 @@ def graph_break(msg: str = "") -> None:
     """Nothing: there is no graph."""
 
 
-def mark_static_address(t: Any, guard: bool = True) -> None:
+def mark_static_address(t: object, guard: bool = True) -> None:
     """Nothing: there is no graph."""
 
 

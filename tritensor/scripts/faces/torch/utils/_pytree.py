@@ -144,7 +144,7 @@ register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda values, maxlen
 register_pytree_node(namedtuple, lambda d: (list(d), type(d)), lambda values, kind: kind(*values))  # type: ignore[arg-type]
 
 
-def _is_namedtuple(value: Any) -> bool:
+def _is_namedtuple(value: object) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

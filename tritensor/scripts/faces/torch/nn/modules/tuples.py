@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    def parse(x: Any) -> tuple[Any, ...]:
+    def parse(x: object) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
 
     parse.__name__ = name
