@@ -160,6 +160,9 @@ class GradScaler:
         with no_grad():
             for place, gradients in by_device.items():
                 unscale(gradients, _on(place, scales), found[place])
+                # of DTensors each rank has seen a part, and all have to step or none
+                for each in {x.device_mesh: x for x in gradients if hasattr(x, "_local_tensor")}.values():
+                    each._agree(found[place])
         return found
 
     def unscale_(self, optimizer: Optimizer) -> None:

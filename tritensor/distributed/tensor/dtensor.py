@@ -16,9 +16,11 @@ from ...tensors import Tensor, wrap
 from ...tensors.tensor import blank
 from ...types.layout import contiguous_strides
 from ...types.size import Size
+from ..collectives import all_reduce
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..groups import get_world_size
 from ..modules import Module
+from ..reduction import ReduceOp
 from .placements import Partial, Placement, Replicate, Spec, from_first, moved, normalized
 
 __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
@@ -263,6 +265,13 @@ class DTensor(Tensor):
     def _state_like(self, state: Tensor) -> DTensor:
         """An optimizer's state of this rank's part as a DTensor that lies as this one."""
         return state if isinstance(state, DTensor) else over(state, self._spec)
+
+    def _agree(self, found: Tensor) -> None:
+        """Give all ranks of the mesh the largest of what they have found, in place."""
+        shared = found.to(self._spec.mesh.device_type)
+        for group in self._spec.mesh.get_all_groups():
+            all_reduce(shared, ReduceOp.MAX, group)
+        found.copy_(shared)
 
 
 def plain(x: Tensor) -> Tensor:
