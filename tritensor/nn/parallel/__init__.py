@@ -11,15 +11,20 @@ from .scatter_gather import gather, scatter
 
 if TYPE_CHECKING:
     from .distributed import DistributedDataParallel
+    from .fully_sharded import FullyShardedDataParallel
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate"]
-__all__ += ["scatter"]
+__all__ = ["DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "data_parallel", "gather"]
+__all__ += ["parallel_apply", "replicate", "scatter"]
 
 
 def __getattr__(name: str) -> Any:
-    """`DistributedDataParallel` is imported when it is first named, and `tritensor.distributed` with it."""
+    """What takes `tritensor.distributed` is imported when it is first named."""
     if name == "DistributedDataParallel":
         from .distributed import DistributedDataParallel
 
         return DistributedDataParallel
+    if name == "FullyShardedDataParallel":
+        from .fully_sharded import FullyShardedDataParallel
+
+        return FullyShardedDataParallel
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
