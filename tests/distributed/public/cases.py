@@ -204,6 +204,41 @@ PROGRAMS = [
         devices=2,
         printed="^(fit|test) .*",
     ),
+    *(
+        Program(
+            f"trainer_fsdp{version}",
+            "",
+            "programs/trainer.py",
+            f"--fsdp {version} {saving}",
+            devices=2,
+            printed="(train|eval)_loss [\\d.]+",
+            environment="WATCHED_PARAMETERS=no",
+            close=_ADAM,
+        )
+        for version, saving in ((2, ""), (1, "--unsaved"))  # PyTorch's FSDP1 saves only what is on a GPU
+    ),
+    *(
+        Program(
+            f"lightning_{name}",
+            "",
+            "programs/boring.py",
+            f"--strategy {strategy} --accelerator gpu --devices {devices} {more}",
+            ranks=devices,
+            starts=True,
+            devices=devices,
+            printed=r"(fit|test|again) [\d.-]+",
+            environment="WATCHED_PARAMETERS=no",
+            checks_itself=name == "fsdp_saved",  # PyTorch's saves and tests only on a GPU
+        )
+        for name, strategy, devices, more in (
+            ("fsdp", "fsdp", 2, "--unsaved --untested"),
+            ("fsdp_saved", "fsdp", 2, ""),
+            ("fsdp2", "model_parallel_2_1", 2, "--unsaved"),
+            ("fsdp2_again", "model_parallel_2_1", 2, "--again"),
+            ("tensor_parallel", "model_parallel_1_2", 2, "--unsaved"),
+            ("fsdp2_tensor_parallel", "model_parallel_2_2", 4, "--unsaved"),
+        )
+    ),
     Program(
         "fabric_mnist",
         "pytorch-lightning",
@@ -249,6 +284,51 @@ PROGRAMS = [
         starts=True,
         checks_itself=True,
         environment="ACCELERATE_NUM_PROCESSES=2 ACCELERATE_USE_CPU=true",
+    ),
+    *(
+        Program(
+            f"accelerate_fsdp{name}",
+            "",
+            "programs/accelerate_fsdp.py",
+            options,
+            ranks=ranks,
+            devices=ranks,
+            printed=r"(loss|norm|state [\w.]+) [\d.]+",
+            checks_itself=kept,
+            environment="WATCHED_PARAMETERS=no" if options[0] == "1" else "",
+            close=1e-3,
+        )
+        # PyTorch's FSDP1 saves no whole state dict if its devices are the CPU, and its parameters are flat
+        for name, options, ranks, kept in (
+            ("2", "2", 2, False),
+            ("2_kept", "2 state_dict_type=FULL_STATE_DICT", 2, False),
+            ("2_loading", "2 cpu_ram_efficient_loading=1", 2, False),
+            ("1", "1 use_orig_params=1", 2, False),
+            ("1_grad_op", "1 sharding_strategy=SHARD_GRAD_OP use_orig_params=1", 4, False),
+            ("1_no_shard", "1 sharding_strategy=NO_SHARD use_orig_params=1", 2, False),
+            ("1_kept", "1 state_dict_type=FULL_STATE_DICT use_orig_params=1", 2, True),
+        )
+    ),
+    *(
+        Program(
+            name,
+            f"examples/distributed/{folder}",
+            f"{script}.py",
+            arguments,
+            ranks=ranks,
+            devices=ranks,
+            printed=printed,
+            # FSDP2 trains what `to_empty` left in memory, and DTensors have no attention on the CPU in PyTorch
+            checks_itself=name.startswith(("examples_fsdp2", "fsdp_tensor")),
+            close=_ADAM,
+        )
+        for name, folder, script, arguments, ranks, printed in (
+            ("examples_fsdp2", "FSDP2", "example", "", 2, ""),
+            ("examples_fsdp2_mixed", "FSDP2", "example", "--mixed-precision --explicit-prefetching", 2, ""),
+            ("tensor_parallel", "tensor_parallelism", "tensor_parallel_example", "", 2, ""),
+            ("sequence_parallel", "tensor_parallelism", "sequence_parallel_example", "", 2, ""),
+            ("fsdp_tensor_parallel", "tensor_parallelism", "fsdp_tp_example", "", 4, ""),
+        )
     ),
     Program("muon", "Muon", "{programs}/muon_digits.py", printed="^loss.*"),
     Program(

@@ -24,6 +24,15 @@ class Parity(Dataset):
         return {"input_ids": row, "attention_mask": torch.ones_like(row), "labels": row[0] % 2}
 
 
+def sharded() -> dict[str, object]:
+    """The Trainer's options of FSDP, whose version follows `--fsdp`, if it is given."""
+    if "--fsdp" not in sys.argv:
+        return {}
+    version = int(sys.argv[sys.argv.index("--fsdp") + 1])
+    config = {"version": version, "transformer_layer_cls_to_wrap": ["BertLayer"]}
+    return {"fsdp": "full_shard auto_wrap", "fsdp_config": config}
+
+
 def main() -> None:
     """Train, evaluate and save."""
     torch.manual_seed(1)
@@ -48,6 +57,7 @@ def main() -> None:
         report_to=[],
         disable_tqdm=True,
         use_cpu="--use_cpu" in sys.argv,
+        **sharded(),
     )
     trainer = Trainer(
         BertForSequenceClassification(config), arguments, train_dataset=Parity(64), eval_dataset=Parity(32)
@@ -56,7 +66,8 @@ def main() -> None:
     found = trainer.evaluate()
     if trainer.is_world_process_zero():
         print(f"train_loss {done.training_loss:.5f}\neval_loss {found['eval_loss']:.5f}", flush=True)
-    trainer.save_model("out")
+    if "--unsaved" not in sys.argv:
+        trainer.save_model("out")
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 

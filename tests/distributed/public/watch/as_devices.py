@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import wraps
@@ -33,7 +35,7 @@ def begin(torch: Any, devices: int) -> None:
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             if func is torch.device:
-                return func(*args, **kwargs)
+                return func("cpu") if args and type(args[0]) is int else func(*args, **kwargs)
             if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
                 return args[0]
             if "device" in kwargs:
@@ -81,7 +83,7 @@ def _cuda(torch: Any, devices: int, current: list[int]) -> None:
     for name in ZERO.split():
         setattr(cuda, name, lambda *_, **__: 0)
     cuda.device = cuda.stream = lambda *_, **__: nullcontext()
-    cuda.Stream = lambda *_, **__: None
+    cuda.Stream = type("Stream", (), {"__new__": lambda *_, **__: None})  # a class, for annotations
 
 
 def _accelerator(torch: Any, devices: int, current: list[int]) -> None:
@@ -133,6 +135,20 @@ def _distributed(torch: Any) -> None:
     def wrapping(self: Any, module: Any, device_ids: Any = None, output_device: Any = None, **options: Any) -> None:
         wrapped(self, module, **options)
 
+    importlib.import_module("torch.distributed._tensor.device_mesh")
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    sharding = FullyShardedDataParallel.__init__
+
+    @wraps(sharding)
+    def shard(self: Any, *args: Any, **options: Any) -> None:
+        sharding(self, *args, **{**options, "device_id": torch.device("cpu"), "sync_module_states": False})
+
+    FullyShardedDataParallel.__init__ = shard
+    arranged = torch.distributed.device_mesh.init_device_mesh
+    arrange = wraps(arranged)(lambda device_type, *args, **options: arranged("cpu", *args, **options))
+    for known in [each for each in sys.modules.values() if vars(each).get("init_device_mesh") is arranged]:
+        known.init_device_mesh = arrange
     for module in (dist, dist.distributed_c10d):
         module.init_process_group, module.all_reduce = joined, reduced
     dist.get_default_backend_for_device = lambda device: "gloo"

@@ -147,6 +147,13 @@ class _Changed:
         """tritensor's tensor of PyTorch's."""
         return tritensor.from_numpy(tensor.detach().cpu().float().numpy())
 
+    def written(self, tensor: Any, values: Any) -> Any:
+        """A tensor with other values; a DTensor gets this rank's part of them."""
+        if hasattr(tensor, "_local_tensor"):
+            distribute = self.torch.distributed.tensor.distribute_tensor
+            values = distribute(values, tensor.device_mesh, tensor.placements, src_data_rank=None)
+        return tensor.copy_(values)
+
     def created(self, name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
         """torch.rand and the others that make a tensor."""
         draw, torch = getattr(tritensor, name), self.torch
@@ -194,7 +201,7 @@ class _Changed:
                 drawn = tritensor.empty(tuple(self_.shape), dtype=self.kind(self_.dtype))
                 getattr(drawn, name)(*args, generator=stream, **options)
             with torch.no_grad():
-                return self_.copy_(self.taken(drawn, self_.dtype))
+                return self.written(self_, self.taken(drawn, self_.dtype))
 
         return fill
 
@@ -209,7 +216,7 @@ class _Changed:
             drawn = tritensor.empty(tuple(tensor.shape), dtype=self.kind(tensor.dtype))
             fill(drawn, *args, generator=self.stream(generator, tensor.device), **options)
             with self.torch.no_grad():
-                return tensor.copy_(self.taken(drawn, tensor.dtype))
+                return self.written(tensor, self.taken(drawn, tensor.dtype))
 
         return filling
 

@@ -49,7 +49,9 @@ class Recorded:
             return
         values = {"losses": np.array(self.losses)}
         found = [each for made in self.optimizers for group in made.param_groups for each in group["params"]]
+        found = [] if os.environ.get("WATCHED_PARAMETERS") == "no" else found
         for position, each in enumerate({id(each): each for each in found}.values()):
+            each = getattr(each, "_local_tensor", each)  # of a DTensor what this rank has
             values[f"parameter {position}"] = each.detach().float().cpu().numpy()
         folder = Path(os.environ["WATCHED_FOLDER"])
         number = sum(1 for _ in folder.glob(f"{self.rank}.*.npz"))
