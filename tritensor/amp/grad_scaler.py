@@ -161,7 +161,8 @@ class GradScaler:
             for place, gradients in by_device.items():
                 unscale(gradients, _on(place, scales), found[place])
                 # of DTensors each rank has seen a part, and all have to step or none
-                for each in {x.device_mesh: x for x in gradients if hasattr(x, "_local_tensor")}.values():
+                parted: list[Any] = [x for x in gradients if hasattr(x, "_local_tensor")]
+                for each in {x.device_mesh: x for x in parted}.values():
                     each._agree(found[place])
         return found
 
