@@ -141,7 +141,7 @@ def offload(mesh):
 
 def mixed(mesh):
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    return *shard(filled(Llama()).to(DEVICE), mesh=mesh, mp_policy=policy)[:3], 1e-1
+    return *shard(filled(Llama()).to(DEVICE), mesh=mesh, mp_policy=policy)[:3], 6e-2
 
 
 def meta(mesh):
@@ -252,12 +252,18 @@ class Halved:
         return torch.func.functional_call(self.model, halves, (tokens,))
 
 
+def optimizer_of(name, model):
+    """Adam divides gradients by their sizes, which makes of a rounding in half precision a step."""
+    if name == "mixed":
+        return torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
+    return torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+
 def compared(name, mesh):
     """Train both, and compare them."""
     model, place, count, close = KNOWN[name](mesh)
     one = filled(Llama(2, 3, 1, 5) if name == "uneven" else Llama()).to(DEVICE)
-    mine = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    theirs = torch.optim.AdamW(one.parameters(), lr=1e-2)
+    mine, theirs = optimizer_of(name, model), optimizer_of(name, one)
     for step in range(STEPS):
         tokens, targets = batch(step, count)
         rows = slice(place * BATCH, (place + 1) * BATCH)
@@ -276,7 +282,7 @@ def compared(name, mesh):
         if name != "mixed":
             loss_of(one, tokens, targets).backward()
         for (name_of, p), q in zip(one.named_parameters(), model.parameters(), strict=True):
-            difference = (p.grad - whole(q.grad).to(DEVICE)).abs().max().item()
+            difference = ((p.grad - whole(q.grad).to(DEVICE)).abs().max() / p.grad.abs().max().clamp(min=1.0)).item()
             assert difference <= close, f"{name}, step {step}: the gradient of {name_of} differs by {difference}"
         norms = [whole(torch.nn.utils.clip_grad_norm_(each.parameters(), 0.5)).item() for each in (model, one)]
         assert abs(norms[0] - norms[1]) <= close * 10, f"{name}, step {step}: the norms are {norms}"
@@ -286,7 +292,7 @@ def compared(name, mesh):
         if step == STEPS // 2:  # parameters and state go on from a state dict
             saved = {key: value.clone() for key, value in model.state_dict().items()}
             state = mine.state_dict()
-            mine = torch.optim.AdamW(model.parameters(), lr=1e-2)
+            mine = optimizer_of(name, model)
             mine.load_state_dict(state)
             model.load_state_dict(saved)
     worst = 0.0

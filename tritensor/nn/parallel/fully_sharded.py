@@ -163,7 +163,7 @@ class FullyShardedDataParallel(Module):
         return bool(self.module._fsdp_state.root)
 
     def check_is_root(self) -> bool:
-        """Whether it is the outermost; known after the first forward pass."""
+        """True for the outermost one; known after the first forward pass."""
         return self._is_root
 
     def __getattr__(self, name: str) -> Any:
@@ -274,7 +274,7 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     def get_state_dict_type(module: Module) -> api.StateDictSettings:
-        """What kind of state dicts a module gives."""
+        """The kind of state dicts that a module gives."""
         return FullyShardedDataParallel.fsdp_modules(module)[0]._settings
 
     @staticmethod
@@ -362,7 +362,7 @@ class FullyShardedDataParallel(Module):
         load_directly: bool = False,
         group: object = None,
     ) -> dict[str, Any]:
-        """What `optim_state_dict` gave, for `optim.load_state_dict`; it is loaded already when this returns.
+        """Load what `optim_state_dict` gave into the optimizer, and return it for `optim.load_state_dict`.
 
         Args:
             model: contains wrappers. optim: has its parameters.
