@@ -8,7 +8,7 @@ from ..needs import needs_triton
 from .jobs import launch, needs_mpi
 
 CASES = ["fsdp", "keeps", "uneven", "second_dimension", "offload", "mixed", "meta", "several", "prefetching", "overlap"]
-CASES += ["tp", "sequence"]
+CASES += ["computed_again", "tp", "sequence"]
 
 
 def run(ranks, device, *cases, **settings):

@@ -65,9 +65,9 @@ def _recorded(outputs: Any, since: int) -> list[Node]:
 
 
 def _facts(nodes: Iterable[Node]) -> list[dict[str, Any]]:
-    """Shape, dtype and device of each tensor that nodes saved."""
+    """Shape, dtype and device of each tensor that nodes saved; a parameter of `fully_shard` may have been freed."""
     return [
-        {"shape": tuple(each.shape), "dtype": each.dtype, "device": each.device}
+        {"shape": tuple(each.shape), "dtype": each.dtype, "device": getattr(each, "_gathered_on", each.device)}
         for node in nodes
         for each in tensors_in(node.saved)
     ]

@@ -86,6 +86,7 @@ class ShardedParameter:
             part = part.pin_memory()
         self._lies = self._spec(full)
         self.set_sharded(parameter(part, self._lies, full._needs))
+        vars(full)["_gathered_on"] = device  # whenever it is there
         self.forget()
 
     def _spec(self, full: Tensor) -> Spec:

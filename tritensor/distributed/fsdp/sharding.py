@@ -149,7 +149,7 @@ class State:
             if self.group.reshard_after_forward:
                 self.group.reshard()
         output = output if self.policy.output_dtype is None else _cast(output, self.policy.output_dtype)
-        if not run.in_backward:
+        if not (run.in_backward and self.backward_began):  # or it computes again for a backward pass that has begun
             for x in tensors_in(output if isinstance(output, (Tensor, tuple, list, dict)) else _values(output)):
                 if x.requires_grad:
                     x.register_hook(self._before_backward)
