@@ -303,7 +303,9 @@ PROGRAMS = [
             ("2", "2", 2, False),
             ("2_kept", "2 state_dict_type=FULL_STATE_DICT", 2, False),
             ("2_loading", "2 cpu_ram_efficient_loading=1", 2, False),
+            ("2_recomputed", "2 activation_checkpointing=1", 2, False),
             ("1", "1 use_orig_params=1", 2, False),
+            ("1_recomputed", "1 activation_checkpointing=1 use_orig_params=1", 2, False),
             ("1_grad_op", "1 sharding_strategy=SHARD_GRAD_OP use_orig_params=1", 4, False),
             ("1_no_shard", "1 sharding_strategy=NO_SHARD use_orig_params=1", 2, False),
             ("1_kept", "1 state_dict_type=FULL_STATE_DICT use_orig_params=1", 2, True),
@@ -325,6 +327,7 @@ PROGRAMS = [
         for name, folder, script, arguments, ranks, printed in (
             ("examples_fsdp2", "FSDP2", "example", "", 2, ""),
             ("examples_fsdp2_mixed", "FSDP2", "example", "--mixed-precision --explicit-prefetching", 2, ""),
+            ("examples_fsdp2_whole", "FSDP2", "example", "--dcp-api", 2, ""),
             ("tensor_parallel", "tensor_parallelism", "tensor_parallel_example", "", 2, ""),
             ("sequence_parallel", "tensor_parallelism", "sequence_parallel_example", "", 2, ""),
             ("fsdp_tensor_parallel", "tensor_parallelism", "fsdp_tp_example", "", 4, ""),
