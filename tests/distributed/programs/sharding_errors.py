@@ -56,6 +56,43 @@ def of_modules(mesh, rank):
     refused(AssertionError, "FSDP does not support deepcopy", lambda: __import__("copy").deepcopy(model))
 
 
+def of_what_was_gathered(mesh, rank):
+    """What was gathered is not used after the parts have changed: by an evaluation, or for a layer left out."""
+
+    class Stops(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.count = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)]), 3
+
+        def forward(self, x):
+            for layer in self.layers[: self.count]:
+                x = layer(x)
+            return x
+
+    model = Stops()
+    for each in [*model.layers, model]:
+        fully_shard(each, mesh=mesh, reshard_after_forward=False)
+    x = torch.ones(1, 4)
+    model(x).sum().backward()
+    for count in (1, 2):
+        model.count = count
+        with torch.no_grad():
+            model(x)
+        model.reshard()
+        for layer in model.layers[:count]:
+            layer._fsdp_state.group.reshard()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.zero_()
+        model.count = 3
+        assert not model(x).any()
+        for layer in model.layers:
+            layer.reshard()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.fill_(1.0)
+
+
 def of_tensors(mesh, rank):
     x = distribute_tensor(torch.arange(14.0).reshape(7, 2), mesh, [Shard(0)])
     for call in (x.numpy, x.tolist):
@@ -82,6 +119,7 @@ def main():
     mesh = init_device_mesh("cpu", (2,))
     of_modules(mesh, dist.get_rank())
     of_tensors(mesh, dist.get_rank())
+    of_what_was_gathered(mesh, dist.get_rank())
     if dist.get_rank() == 0:
         print("all was refused")
     dist.destroy_process_group()

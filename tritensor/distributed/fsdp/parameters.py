@@ -190,6 +190,7 @@ class Group:
         # come: until the gradients of the inputs are there, or to the end of the pass if these need none.
         self.frozen = not all(each.needs for each in params)
         self.inputs_left = 0
+        self._gathered_at: list[int] = []  # the versions of the parts that were gathered
         self._gathering: list[tuple[Work | None, Callable[[], None]]] = []
         self._reducing: list[tuple[Work | None, Callable[[], None]]] = []
         for each in params:
@@ -216,6 +217,7 @@ class Group:
         """Start to gather the whole parameters, unless they are there or coming."""
         if self.whole or self._gathering:
             return
+        self._gathered_at = self._versions()
         for lot in self._lots(self.params, lambda each: self.policy.param_dtype or each.sharded.dtype):
             rows = [self._outgoing(each) for each in lot]
             count, group = lot[0].count, self.meshes.group
@@ -249,12 +251,22 @@ class Group:
             each.gathered(piece if piece.is_contiguous() and whole.shape[0] > 1 else piece.clone())
             start += shape.numel()
 
+    def renew(self) -> None:
+        """Free what was gathered before the parts were changed: by a pass that did not come to it, or an evaluation."""
+        if (self.whole or self._gathering) and self._gathered_at != self._versions():
+            self.reshard()
+
+    def _versions(self) -> list[int]:
+        return [(each._kept if self.whole else each.sharded)._version for each in self.params]
+
     @no_grad()
     def unshard(self) -> None:
         """Give the modules whole parameters."""
-        if self.whole:
-            return
-        self.gather()
+        if not self.whole:
+            self.gather()
+            self._take_whole()
+
+    def _take_whole(self) -> None:
         for work, finish in self._gathering:
             if work is not None:
                 work.wait()
@@ -264,10 +276,11 @@ class Group:
             each.keep()
         self.whole = True
 
+    @no_grad()
     def reshard(self) -> None:
         """Give the modules the parts, and free the whole."""
         if self._gathering:
-            self.unshard()
+            self._take_whole()
         if not self.whole:
             return
         for each in self.params:

@@ -52,7 +52,8 @@ class _Run:
         for state in self.states:
             state.backward_began = False
         for group in self.groups:
-            if group.left or group.whole or group.inputs_left:  # some of its parameters or inputs were not used
+            # its parameters or inputs were not used, or it was gathered for nothing
+            if group.left or group.whole or group.inputs_left or group._gathering:
                 group.inputs_left = 0
                 group.finish_backward()
         for group in self.groups:
@@ -124,6 +125,8 @@ class State:
             for each in run.groups:
                 each.inputs_left = 0
         if self.group is not None and (self.left <= 0 or len(self.modules) == 1):
+            if not run.in_backward:
+                self.group.renew()
             self.group.unshard()
             self.left = len(self.modules)
             if not run.in_backward:

@@ -42,7 +42,7 @@ class CheckpointWrapper(Module):
     ) -> None:
         super().__init__()
         self._checkpoint_wrapped_module = mod
-        options = {"use_reentrant": checkpoint_impl is CheckpointImpl.REENTRANT} if checkpoint_fn is None else {}
+        options: dict[str, Any] = {"use_reentrant": checkpoint_impl is CheckpointImpl.REENTRANT} if checkpoint_fn is None else {}
         self.checkpoint_fn = partial(checkpoint_fn or checkpoint, **options, **checkpoint_fn_kwargs)
         self.register_state_dict_post_hook(_plain_names)
         self.register_load_state_dict_pre_hook(_own_names)
