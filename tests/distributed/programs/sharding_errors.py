@@ -57,7 +57,7 @@ def of_modules(mesh, rank):
 
 
 def of_what_was_gathered(mesh, rank):
-    """What was gathered is not used after the parts have changed: by an evaluation, or for a layer left out."""
+    """What was gathered is gathered again if the parts have changed: by an evaluation, or for layers left out."""
 
     class Stops(nn.Module):
         def __init__(self):
