@@ -7,8 +7,8 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from tritensor import Tensor
 from tritensor.nn import Module, Parameter
+from tritensor.tensors import Tensor
 from tritensor.utils.checkpoint import checkpoint
 
 __all__ = ["CheckpointImpl", "CheckpointWrapper", "apply_activation_checkpointing", "checkpoint_wrapper"]
@@ -42,7 +42,9 @@ class CheckpointWrapper(Module):
     ) -> None:
         super().__init__()
         self._checkpoint_wrapped_module = mod
-        options: dict[str, Any] = {"use_reentrant": checkpoint_impl is CheckpointImpl.REENTRANT} if checkpoint_fn is None else {}
+        options: dict[str, Any] = {}
+        if checkpoint_fn is None:
+            options["use_reentrant"] = checkpoint_impl is CheckpointImpl.REENTRANT
         self.checkpoint_fn = partial(checkpoint_fn or checkpoint, **options, **checkpoint_fn_kwargs)
         self.register_state_dict_post_hook(_plain_names)
         self.register_load_state_dict_pre_hook(_own_names)
