@@ -40,6 +40,9 @@ def of_modules(mesh, rank):
     model = fully_shard(two(4 + rank), mesh=mesh)
     words = refused(dist.DistError, "has divided other parameters than rank", lambda: model(torch.ones(1, 4 + rank)))
     assert "(5, 5)" in words and "(4, 4)" in words
+    model = fully_shard(two(), mesh=mesh)
+    model.unshard()
+    model(torch.ones(1, 4)).sum().backward()
     inner = fully_shard(two(), mesh=mesh)
     inner(torch.ones(1, 4))
     outer = fully_shard(nn.Sequential(inner, nn.Linear(4, 4)), mesh=mesh)

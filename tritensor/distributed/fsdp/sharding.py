@@ -190,9 +190,10 @@ def _cast(value: object, dtype: dtypes.dtype) -> Any:
 
 def _check_complete(root: Module, states: Sequence[State]) -> None:
     """Raise for parameters that came after `fully_shard`: nobody would average their gradients."""
-    ignored = {each for state in states for each in state.ignored}
+    known = {each for state in states for each in state.ignored}
+    known |= {id(p.full) for state in states if state.group is not None for p in state.group.params}
     for name, param in root.named_parameters():
-        if not isinstance(param, DTensor) and id(param) not in ignored:
+        if not isinstance(param, DTensor) and id(param) not in known:
             raise RuntimeError(
                 explain(
                     f"fully_shard: the parameter {name} of shape {tuple(param.shape)} came after fully_shard",
