@@ -37,6 +37,7 @@ def run(library: str, ranks: int, action: str, way: str, folder: Path) -> str:
     return outputs[0]
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_four_processes_save_and_one_loads(tmp_path):
     run("tritensor", 4, "save", "tp", tmp_path / "c")

@@ -24,6 +24,7 @@ def run(program, ranks, device, **settings):
 
 
 @needs_mpi
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("program", JOBS)
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_a_module_in_several_processes(program, ranks):

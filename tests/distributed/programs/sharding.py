@@ -6,6 +6,7 @@ mpiexec -n 4 python sharding.py DEVICE CASE...
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from functools import partial
 
@@ -27,7 +28,7 @@ from tritensor.nn import functional as F
 from tritensor.utils.checkpoint import checkpoint
 
 DEVICE, CASES = sys.argv[1], sys.argv[2:]
-STEPS, BATCH, LENGTH, WORDS = 20, 2, 8, 17
+STEPS, BATCH, LENGTH, WORDS = int(os.environ.get("STEPS", "20")), 2, 8, 17
 
 
 class Attention(nn.Module):
