@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ...autograd.mode import no_grad
 from ...errors import explain
-from ...functional.creation.creation import empty, zeros
+from ...functional.creation.creation import empty
 from ...functional.views.joining import cat
 from ...memory.array import form_of
 from ...memory.buffer import meta
@@ -21,7 +21,7 @@ from ..device_mesh import DeviceMesh
 from ..process_group import ProcessGroup, Work
 from ..reduction import ReduceOp
 from ..tensor.dtensor import DTensor, parameter, plain
-from ..tensor.placements import Placement, Replicate, Shard, Spec, _StridedShard, chunk
+from ..tensor.placements import Placement, Replicate, Shard, Spec, _StridedShard, padded, part
 from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 
 # A part of at least so many bytes is sent from and to where it lies; smaller ones are joined, at the price of copies.
@@ -79,13 +79,13 @@ class ShardedParameter:
         self.index = meshes.mesh.get_local_rank(meshes.shard)
         self.step = -(-self.shape[self.dim] // self.count)
         self.needs = full._needs
-        rows = plain(full).narrow(self.dim, *chunk(self.shape[self.dim], self.count, self.index))
+        rows = part(plain(full), self.dim, self.count, self.index)
         place_of = devices.cpu if isinstance(offload, CPUOffloadPolicy) else device
-        part = rows.clone() if full.is_meta else rows.to(place_of).clone()
+        own = rows.clone() if full.is_meta else rows.to(place_of).clone()
         if isinstance(offload, CPUOffloadPolicy) and offload.pin_memory and device.type == "cuda" and not full.is_meta:
-            part = part.pin_memory()
+            own = own.pin_memory()
         self._lies = self._spec(full)
-        self.set_sharded(parameter(part, self._lies, full._needs))
+        self.set_sharded(parameter(own, self._lies, full._needs))
         vars(full)["_gathered_on"] = device  # whenever it is there
         self.forget()
 
@@ -196,7 +196,6 @@ class Group:
         for each in params:
             if each.needs:
                 each.full.register_post_accumulate_grad_hook(self._arrived)
-        self.ended: Callable[[Group], None] = lambda group: None
 
     # ---- gathering -------------------------------------------------------------------------------------------
 
@@ -236,12 +235,7 @@ class Group:
         """A part in the dtype and on the device of the computation, with the rows that other ranks have more."""
         row = plain(each.sharded)
         row = row.to(self.device, self.policy.param_dtype if row.is_floating_point() else None, non_blocking=True)
-        missing = each.step - row.shape[each.dim]
-        if missing:
-            shape = list(row.shape)
-            shape[each.dim] = missing
-            row = cat([row, zeros(shape, dtype=row.dtype, device=row.device)], each.dim)
-        return row.contiguous()
+        return padded(row, each.dim, each.step)
 
     @staticmethod
     def _divide(whole: Tensor, lot: Sequence[ShardedParameter], shapes: Sequence[Any]) -> None:
@@ -319,7 +313,6 @@ class Group:
             self.reshard()
         if self.gradients_sync:
             self.reduce()
-        self.ended(self)
 
     def reduce(self) -> None:
         """Start to average the gradients; each rank gets those of its part."""
@@ -342,16 +335,7 @@ class Group:
     def _pieces(self, each: ShardedParameter, kind: dtypes.dtype) -> list[Tensor]:
         """The gradient of the whole in the parts of all ranks, each as long as the first."""
         grad = plain(each.gradient).to(kind)
-        pieces = []
-        for rank in range(each.count):
-            start, size = chunk(each.shape[each.dim], each.count, rank)
-            piece = grad.narrow(each.dim, start, size)
-            if size < each.step:
-                shape = list(piece.shape)
-                shape[each.dim] = each.step - size
-                piece = cat([piece, zeros(shape, dtype=kind, device=grad.device)], each.dim)
-            pieces.append(piece.contiguous())
-        return pieces
+        return [padded(part(grad, each.dim, each.count, rank), each.dim, each.step) for rank in range(each.count)]
 
     def _take(self, own: Tensor, lot: Sequence[ShardedParameter], shapes: Sequence[Any]) -> None:
         """Add the averages to the gradients of the parts."""
@@ -362,14 +346,14 @@ class Group:
             collectives.all_reduce(own, ReduceOp.AVG if self.divide is None else ReduceOp.SUM, copies)
         flat, start = own.reshape(-1), 0
         for each, shape in zip(lot, shapes, strict=True):
-            part = each._kept if self.whole else each.sharded
+            own_part = each._kept if self.whole else each.sharded
             rows = flat[start : start + shape.numel()].reshape(shape)
             start += shape.numel()
-            rows = rows.narrow(each.dim, 0, part._data.shape[each.dim]).to(part.device, part.dtype)
-            if part._grad is None:
-                part._grad = wrap((rows if len(lot) == 1 and rows.is_contiguous() else rows.clone())._data)
+            rows = rows.narrow(each.dim, 0, own_part._data.shape[each.dim]).to(own_part.device, own_part.dtype)
+            if own_part._grad is None:
+                own_part._grad = wrap((rows if len(lot) == 1 and rows.is_contiguous() else rows.clone())._data)
             else:
-                part._grad.add_(rows)
+                own_part._grad.add_(rows)
 
     @no_grad()
     def wait(self) -> None:

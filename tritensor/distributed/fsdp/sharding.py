@@ -39,7 +39,6 @@ class _Run:
         self.order: list[Group] = []
         self.before: list[Group] = []
         self.in_backward = False
-        self.last_backward = True
 
     def begin_backward(self) -> None:
         """Wait for all averages at the end of the backward pass that has begun."""

@@ -141,7 +141,7 @@ def part(x: Tensor, dim: int, count: int, index: int) -> Tensor:
     return x.narrow(dim, *chunk(x.shape[dim], count, index))
 
 
-def _padded(x: Tensor, dim: int, size: int) -> Tensor:
+def padded(x: Tensor, dim: int, size: int) -> Tensor:
     """A contiguous tensor of `size` along a dimension, with zeros behind x."""
     if x.shape[dim] == size:
         return x.contiguous()
@@ -154,7 +154,7 @@ def _gathered(x: Tensor, mesh: DeviceMesh, axis: int, dim: int, size: int) -> Te
     """All parts along a dimension of a mesh as one tensor, of `size` in dimension `dim`."""
     count = mesh.size(axis)
     step = -(-size // count)
-    own = _padded(x, dim, step)
+    own = padded(x, dim, step)
     shape = (count, *own.shape)
     whole = empty(shape, dtype=x.dtype, device=x.device)
     parts = [whole[rank] for rank in range(count)]
@@ -168,7 +168,7 @@ def _scattered(x: Tensor, mesh: DeviceMesh, axis: int, dim: int, op: ReduceOp) -
     """This rank's part of the sum of the tensors of all ranks along a dimension of a mesh."""
     count, index = mesh.size(axis), mesh.get_local_rank(axis)
     step = -(-x.shape[dim] // count)
-    parts = [_padded(part(x, dim, count, rank), dim, step) for rank in range(count)]
+    parts = [padded(part(x, dim, count, rank), dim, step) for rank in range(count)]
     own = parts[index].clone()
     reduce_scatter(own, parts, op, mesh.get_group(axis))
     return own.narrow(dim, 0, chunk(x.shape[dim], count, index)[1])
