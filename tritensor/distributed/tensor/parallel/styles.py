@@ -154,14 +154,10 @@ def _is_embedding(module: Module, style: object) -> bool:
     return False
 
 
-class ColwiseParallel(ParallelStyle):
-    """Divides a linear layer by its output features, an embedding by its width; used before `RowwiseParallel`.
+class _Divided(ParallelStyle):
+    """A style that divides the parameters of a layer; `_layouts` are those of inputs and outputs unless given."""
 
-    Args:
-        input_layouts: how inputs that are plain tensors lie; replicated unless given.
-        output_layouts: how outputs shall lie; divided along the last dimension unless given.
-        use_local_output: return this rank's part as a plain tensor, and not a DTensor.
-    """
+    _layouts: tuple[Placement, Placement]
 
     def __init__(
         self,
@@ -170,9 +166,21 @@ class ColwiseParallel(ParallelStyle):
         output_layouts: Placement | None = None,
         use_local_output: bool = True,
     ) -> None:
-        self.input_layouts = (input_layouts or Replicate(),)
-        self.output_layouts = (output_layouts or Shard(-1),)
+        self.input_layouts = (input_layouts or self._layouts[0],)
+        self.output_layouts = (output_layouts or self._layouts[1],)
         self.use_local_output = use_local_output
+
+
+class ColwiseParallel(_Divided):
+    """Divides a linear layer by its output features, an embedding by its width; used before `RowwiseParallel`.
+
+    Args:
+        input_layouts: how inputs that are plain tensors lie; replicated unless given.
+        output_layouts: how outputs shall lie; divided along the last dimension unless given.
+        use_local_output: return this rank's part as a plain tensor, and not a DTensor.
+    """
+
+    _layouts = Replicate(), Shard(-1)
 
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Any:
         dim = 1 if _is_embedding(module, self) else 0
@@ -195,7 +203,7 @@ def _wide(result: Tensor, module: Module, dim: int) -> tuple[int, ...]:
     return (*result.shape[:-1], module.weight.shape[dim])
 
 
-class RowwiseParallel(ParallelStyle):
+class RowwiseParallel(_Divided):
     """Divides a linear layer by its input features, an embedding by its words, and adds up the ranks' results.
 
     Args:
@@ -204,16 +212,7 @@ class RowwiseParallel(ParallelStyle):
         use_local_output: return this rank's part as a plain tensor, and not a DTensor.
     """
 
-    def __init__(
-        self,
-        *,
-        input_layouts: Placement | None = None,
-        output_layouts: Placement | None = None,
-        use_local_output: bool = True,
-    ) -> None:
-        self.input_layouts = (input_layouts or Shard(-1),)
-        self.output_layouts = (output_layouts or Replicate(),)
-        self.use_local_output = use_local_output
+    _layouts = Shard(-1), Replicate()
 
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Any:
         words = _is_embedding(module, self)
