@@ -114,8 +114,10 @@ def test_nccl_around_what_its_kernels_would_do():
         backend.nccl, backend.device = types.SimpleNamespace(SUM="sum"), torch.device("cuda:0")
         x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.bfloat16, device="cuda").t()
         dense, operator = backend._reducible(x, dist.ReduceOp.SUM)
-        assert (dense.dtype, operator) == (torch.float32, "sum")
+        assert (dense.dtype, operator) == (torch.bfloat16, "sum")  # sent as 16 bits
+        assert type(nccl._span(dense)) is nccl._Numbers
         assert dense.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+        dense = dense.float()
         nccl._overwrite(x, dense * 2)
         assert (x.dtype, x.tolist()) == (torch.bfloat16, [[2.0, 6.0], [4.0, 8.0]])
         span = nccl._Span(dense).__cuda_array_interface__

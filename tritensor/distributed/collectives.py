@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from .checks import Call
 from .groups import default_group, outside, ranks_of
 from .process_group import ProcessGroup, Work
 from .reduction import ReduceOp, check_reduction
+from .rows import Rows
 
 __all__ = ["all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_to_all"]
 __all__ += ["all_to_all_single", "barrier", "broadcast", "gather", "reduce", "reduce_scatter"]
@@ -191,7 +193,7 @@ def all_gather(
     return made.run(call, lambda transport: transport.all_gather(list(tensor_list), tensor), async_op, tensor_list)
 
 
-def _rows(operator: str, name: str, whole: Tensor, part: Tensor, group: ProcessGroup) -> list[Tensor]:
+def _rows(operator: str, name: str, whole: Tensor, part: Tensor, group: ProcessGroup) -> Sequence[Tensor]:
     """The parts of `whole` by rank, as views of it: it holds those of all processes one after another, or stacked."""
     _check_tensor(operator, name, whole)
     shape, size = tuple(part.shape), group.size()
@@ -205,13 +207,19 @@ def _rows(operator: str, name: str, whole: Tensor, part: Tensor, group: ProcessG
         )
     with no_grad():
         flat = whole.detach()
-        if tuple(whole.shape) in ((size, *shape), joined):
-            return (
-                [flat[rank] for rank in range(size)] if tuple(whole.shape) == (size, *shape) else list(flat.chunk(size))
-            )
-        if not whole.is_contiguous():
-            raise ShapeError(f"{operator}: {name} of shape {tuple(whole.shape)} is not contiguous")
-        return [flat.reshape(-1).narrow(0, rank * part.numel(), part.numel()).view(shape) for rank in range(size)]
+        if whole.is_contiguous():
+            return Rows(flat.view(size, *shape))
+        if tuple(whole.shape) == (size, *shape):
+            return [flat[rank] for rank in range(size)]
+        if tuple(whole.shape) == joined:
+            return list(flat.chunk(size))
+    raise ShapeError(f"{operator}: {name} of shape {tuple(whole.shape)} is not contiguous")
+
+
+def coalesced(group: ProcessGroup, x: Tensor) -> AbstractContextManager[None]:
+    """What is started in the block for tensors like x is one operation, if the transport can join several."""
+    joined = getattr(group.transport(x), "coalesced", None)
+    return nullcontext() if joined is None else joined()
 
 
 @in_group

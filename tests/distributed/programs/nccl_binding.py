@@ -100,6 +100,7 @@ import tritensor as torch  # noqa: E402
 import tritensor.distributed as dist  # noqa: E402
 from tritensor import cuda  # noqa: E402
 from tritensor.distributed import ReduceOp  # noqa: E402
+from tritensor.distributed.backends import nccl  # noqa: E402
 
 
 def refused(kind, words, function, *arguments):
@@ -117,6 +118,10 @@ def main():
     assert (dist.group.WORLD.host is None) is bool(meet)
     rank, size = dist.get_rank(), dist.get_world_size()
     assert dist.get_backend() == "nccl"
+    # bfloat16, which the array interface cannot name
+    halves = nccl._span(torch.empty(4, dtype=torch.bfloat16, device="cuda:1"))
+    assert (*map(int, halves.__dlpack_device__()),) == (2, 1)
+    assert type(halves.__dlpack__()).__name__ == "PyCapsule"
 
     def own(values):
         return torch.tensor(values, device="cuda")

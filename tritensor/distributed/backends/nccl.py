@@ -6,7 +6,8 @@ drives one GPU, the one that is current when the group is made (`cuda.set_device
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from ...functional.creation.creation import empty, zeros
 from ...memory import copies
 from ...operators.inplace import write
 from ...tensors import Tensor
-from ...types import devices
+from ...types import devices, dtypes
 from ..reduction import ReduceOp
+from ..rows import Rows
 
 _NCCL_OPERATORS = {
     ReduceOp.SUM: "SUM",
@@ -30,8 +32,27 @@ _NCCL_OPERATORS = {
     ReduceOp.MAX: "MAX",
 }
 _ON_BOOLEANS = {ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN"}
-# Kinds and sizes of the numbers that NCCL can reduce and the array interface can name.
-_CARRIED = frozenset([("f", 4), ("f", 8), ("i", 1), ("i", 4), ("i", 8), ("u", 1), ("u", 4), ("u", 8)])
+# Kinds and sizes of the numbers that NCCL can reduce and the array interface can name; bfloat16 goes by DLPack.
+_CARRIED = frozenset([("f", 2), ("f", 4), ("f", 8), ("i", 1), ("i", 4), ("i", 8), ("u", 1), ("u", 4), ("u", 8)])
+
+
+class _Numbers:
+    """Contiguous device memory of bfloat16 as NCCL's binding accepts it: the array interface has no name for these."""
+
+    def __init__(self, x: Tensor) -> None:
+        self._flat = x.detach().reshape(-1)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        # the work is put into a stream that waits already, so the binding has to wait for nothing
+        return self._flat.__dlpack__(**{**options, "stream": -1})
+
+    def __dlpack_device__(self) -> Any:
+        return self._flat.__dlpack_device__()
+
+
+def _span(x: Tensor) -> Any:
+    """Memory whose numbers are reduced."""
+    return _Numbers(x) if x.dtype is dtypes.bfloat16 else _Span(x)
 
 
 class _Span:
@@ -57,10 +78,13 @@ class StreamOperation:
     def begin(self) -> None:
         """It has begun."""
 
-    def __init__(self, stream: Stream, finish: Callable[[], None]) -> None:
+    def __init__(self, finish: Callable[[], None]) -> None:
         self._event = Event()
-        self._event.record(stream)
         self._finish: Callable[[], None] | None = finish
+
+    def started(self, stream: Stream) -> None:
+        """It is in the stream."""
+        self._event.record(stream)
 
     def done(self) -> bool:
         """True if it has ended."""
@@ -83,6 +107,8 @@ class NcclBackend:
         self.nccl = _load()
         self.rank, self.size = rank, size
         self.device = devices.cuda(devices.current_index())
+        self._open = 0
+        self._together: list[Any] = []
 
     def connect(self, exchange: Callable[[str], list[str]]) -> None:
         """Make NCCL's communicator; `exchange` gives all processes the texts of all."""
@@ -131,10 +157,7 @@ class NcclBackend:
         kind = dense._data.dtype
         if kind.kind == "b":
             name = _ON_BOOLEANS.get(op, name)
-        elif dense.is_floating_point() and kind.itemsize < 4:
-            with no_grad():
-                dense = dense.float()  # half precision is summed in single precision and rounded once
-        elif (kind.kind, kind.itemsize) not in _CARRIED:
+        elif dense.dtype is not dtypes.bfloat16 and (kind.kind, kind.itemsize) not in _CARRIED:
             raise DtypeError(f"nccl does not reduce {x.dtype} tensors", remedy="convert to another dtype")
         return dense, getattr(self.nccl, name)
 
@@ -143,17 +166,40 @@ class NcclBackend:
     ) -> StreamOperation:
         """Put work in our stream, after the present work of the current one; `used` is memory that it needs until it
         ends."""
+        operation = StreamOperation(finish)
+        self._together.append((used, work, operation))
+        if self._open == 0:
+            self._begin()
+        return operation
+
+    def _begin(self) -> None:
+        begun, self._together = self._together, []
+        if not begun:
+            return
         self.stream.wait_stream(cuda.current_stream(self.device))
-        with cuda.device(self.device):
-            work(self.stream.cuda_stream)
-        for x in used:
-            x._data.buffer.record_stream(self.stream)
-        return StreamOperation(self.stream, finish)
+        with cuda.device(self.device), self.nccl.group() if len(begun) > 1 else nullcontext():
+            for _, work, _ in begun:
+                work(self.stream.cuda_stream)
+        for used, _, operation in begun:
+            for x in used:
+                x._data.buffer.record_stream(self.stream)
+            operation.started(self.stream)
+
+    @contextmanager
+    def coalesced(self) -> Iterator[None]:
+        """What is started in the block is one operation of NCCL, whose steps between machines are waited for once."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            if self._open == 0:
+                self._begin()
 
     def all_reduce(self, x: Tensor, op: ReduceOp) -> Any:
         """Start to reduce; every process gets the result in `x`."""
         dense, operator = self._reducible(x, op)
-        span = _Span(dense)
+        span = _span(dense)
         return self._start(
             [dense],
             lambda stream: self.communicator.allreduce(span, span, operator, stream=stream),
@@ -163,7 +209,7 @@ class NcclBackend:
     def reduce(self, x: Tensor, root: int, op: ReduceOp) -> Any:
         """Start to reduce; the root gets the result in `x`."""
         dense, operator = self._reducible(x, op)
-        span = _Span(dense)
+        span = _span(dense)
         return self._start(
             [dense],
             lambda stream: self.communicator.reduce(span, span, operator, root=root, stream=stream),
@@ -183,9 +229,13 @@ class NcclBackend:
     def all_gather(self, parts: Sequence[Tensor], x: Tensor) -> Any:
         """Start to give every process every `x`, in `parts` by rank."""
         dense = self._dense(x)
-        rows = empty(self.size, *x.shape, dtype=x.dtype, device=x.device)
+        direct = isinstance(parts, Rows)
+        rows = parts.whole if direct else empty(self.size, *x.shape, dtype=x.dtype, device=x.device)
 
         def finish() -> None:
+            if direct:
+                _overwrite(rows, rows)
+                return
             for rank, part in enumerate(parts):
                 _overwrite(part, rows[rank])
 
@@ -196,16 +246,19 @@ class NcclBackend:
 
     def reduce_scatter(self, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Any:
         """Start to reduce `parts`; every process gets the result of the part of its own number in `x`."""
-        joined = empty(self.size, *x.shape, dtype=x.dtype, device=x.device)
-        for rank, part in enumerate(parts):
-            copies.copy_into(joined[rank]._data, self._dense(part)._data)
+        if isinstance(parts, Rows):
+            joined = parts.whole
+        else:
+            joined = empty(self.size, *x.shape, dtype=x.dtype, device=x.device)
+            for rank, part in enumerate(parts):
+                copies.copy_into(joined[rank]._data, self._dense(part)._data)
         rows, operator = self._reducible(joined, op)
-        own = empty(x.numel(), dtype=rows.dtype, device=x.device)
-        sent, received = _Span(rows), _Span(own)
+        own = x if x.is_contiguous() else empty(x.shape, dtype=x.dtype, device=x.device)
+        sent, received = _span(rows), _span(own)
         return self._start(
             [rows, own],
             lambda stream: self.communicator.reduce_scatter(sent, received, operator, stream=stream),
-            lambda: _overwrite(x, own.reshape(x.shape)),
+            lambda: _overwrite(x, own),
         )
 
     def _messages(self, sent: Sequence[tuple[Tensor, int]], received: Sequence[tuple[Tensor, int]]) -> Any:

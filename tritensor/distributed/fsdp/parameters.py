@@ -7,10 +7,11 @@ from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
+from ... import cuda, drivers
 from ...autograd.mode import no_grad
 from ...errors import explain
 from ...functional.creation.creation import empty
-from ...functional.views.joining import cat
+from ...functional.views.joining import cat, stack
 from ...memory.array import form_of
 from ...memory.buffer import meta
 from ...tensors import Tensor, wrap
@@ -26,6 +27,17 @@ from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 
 # A part of at least so many bytes is sent from and to where it lies; smaller ones are joined, at the price of copies.
 _ALONE = 1 << 18
+
+
+_sides: dict[Any, cuda.Stream] = {}
+
+
+def _behind(device: devices.device) -> cuda.Stream:
+    """A stream of a device in which nothing computes, to wait for one message before the next."""
+    stream = _sides.get(device)
+    if stream is None or stream.driver is not drivers.require():
+        stream = _sides[device] = cuda.Stream(device)
+    return stream
 
 
 class Meshes(NamedTuple):
@@ -84,6 +96,7 @@ class ShardedParameter:
         own = rows.clone() if full.is_meta else rows.to(place_of).clone()
         if isinstance(offload, CPUOffloadPolicy) and offload.pin_memory and device.type == "cuda" and not full.is_meta:
             own = own.pin_memory()
+        self.accumulated: Tensor | None = None
         self._lies = self._spec(full)
         self.set_sharded(parameter(own, self._lies, full._needs))
         vars(full)["_gathered_on"] = device  # whenever it is there
@@ -142,8 +155,15 @@ class ShardedParameter:
     @property
     def gradient(self) -> Tensor:
         """The gradient of the whole, which has come."""
-        assert self.full._grad is not None
-        return self.full._grad
+        assert self.accumulated is not None
+        return self.accumulated
+
+    def accumulate(self, dtype: dtypes.dtype | None) -> None:
+        """Add the gradient that has come to those of the passes before, which are kept in the dtype of averages."""
+        grad, self.full._grad = self.full._grad, None
+        if grad is not None:
+            before = self.accumulated
+            self.accumulated = (grad if dtype is None else grad.to(dtype)) if before is None else before.add_(grad)
 
     def keep(self) -> None:
         """Remember the part, and give the modules the whole."""
@@ -217,19 +237,19 @@ class Group:
         if self.whole or self._gathering:
             return
         self._gathered_at = self._versions()
+        lots = []
         for lot in self._lots(self.params, lambda each: self.policy.param_dtype or each.sharded.dtype):
             rows = [self._outgoing(each) for each in lot]
-            count, group = lot[0].count, self.meshes.group
-            if len(lot) == 1:
-                (row,), (each,) = rows, lot
-                whole = empty((count, *row.shape), dtype=row.dtype, device=self.device)
-                work = collectives.all_gather([whole[rank] for rank in range(count)], row, group, async_op=True)
-                self._gathering.append((work, partial(each.gathered, whole.flatten(0, 1))))
-                continue
-            own = cat([row.reshape(-1) for row in rows])
-            whole = empty((count, own.numel()), dtype=own.dtype, device=self.device)
-            work = collectives.all_gather_into_tensor(whole, own, group, async_op=True)
-            self._gathering.append((work, partial(self._divide, whole, lot, [row.shape for row in rows])))
+            own = rows[0] if len(lot) == 1 else cat([row.reshape(-1) for row in rows])
+            lots.append((lot, [row.shape for row in rows], own))
+        if not lots:
+            return
+        with collectives.coalesced(self.meshes.group, lots[0][2]):
+            for lot, shapes, own in lots:
+                whole = empty((lot[0].count, *own.shape), dtype=own.dtype, device=self.device)
+                work = collectives.all_gather_into_tensor(whole, own, self.meshes.group, async_op=True)
+                take = partial(lot[0].gathered, whole.flatten(0, 1)) if len(lot) == 1 else None
+                self._gathering.append((work, take or partial(self._divide, whole, lot, shapes)))
 
     def _outgoing(self, each: ShardedParameter) -> Tensor:
         """A part in the dtype and on the device of the computation, with the rows that other ranks have more."""
@@ -313,36 +333,60 @@ class Group:
             self.reshard()
         if self.gradients_sync:
             self.reduce()
+        else:
+            for each in self.params:
+                each.accumulate(self.policy.reduce_dtype)
 
     def reduce(self) -> None:
         """Start to average the gradients; each rank gets those of its part."""
         self.wait()
-        given = [each for each in self.params if each.full._grad is not None]
+        for each in self.params:
+            each.accumulate(self.policy.reduce_dtype)
+        given = [each for each in self.params if each.accumulated is not None]
+        lots = []
         for lot in self._lots(given, lambda each: self.policy.reduce_dtype or each.gradient.dtype):
             kind = self.policy.reduce_dtype or lot[0].gradient.dtype
             pieces = [self._pieces(each, kind) for each in lot]
-            op = ReduceOp.AVG if self.divide is None else ReduceOp.SUM
-            if len(lot) == 1:
-                parts = pieces[0]
-            else:
-                parts = [cat([rows[rank].reshape(-1) for rows in pieces]) for rank in range(lot[0].count)]
-            own = empty(parts[0].shape, dtype=kind, device=parts[0].device)
-            work = collectives.reduce_scatter(own, parts, op, self.meshes.group, async_op=True)
-            self._reducing.append((work, partial(self._take, own, lot, [rows[0].shape for rows in pieces])))
-            for each in lot:
-                each.full._grad = None
+            whole = pieces[0] if len(lot) == 1 else cat([each.reshape(each.shape[0], -1) for each in pieces], 1)
+            lots.append((lot, [each.shape[1:] for each in pieces], whole))
+        pieces = []
+        if lots:
+            self._start(lots)
+        for each in given:
+            each.accumulated = None
 
-    def _pieces(self, each: ShardedParameter, kind: dtypes.dtype) -> list[Tensor]:
-        """The gradient of the whole in the parts of all ranks, each as long as the first."""
+    def _start(self, lots: list[Any]) -> None:
+        """Start to average; what is divided among copies of the model, too, without waiting for the first sum."""
+        op = ReduceOp.AVG if self.divide is None else ReduceOp.SUM
+        begun = []
+        with collectives.coalesced(self.meshes.group, lots[0][2]):
+            for lot, shapes, whole in lots:
+                own = empty(whole.shape[1:], dtype=whole.dtype, device=whole.device)
+                work = collectives.reduce_scatter_tensor(own, whole, op, self.meshes.group, async_op=True)
+                begun.append((lot, shapes, own, work))
+        copies = self.meshes.copies if self.all_reduces else None
+        for lot, shapes, own, work in begun:
+            chained = copies is not None and not copies.transport(own).host_waits
+            if chained:
+                with cuda.stream(_behind(own.device)):
+                    work.wait()
+                    work = collectives.all_reduce(own, op, copies, async_op=True)
+            later = None if chained else copies
+            self._reducing.append((work, partial(self._take, own, lot, shapes, later)))
+
+    def _pieces(self, each: ShardedParameter, kind: dtypes.dtype) -> Tensor:
+        """The gradient of the whole in the parts of all ranks, each as long as the first: (ranks, ...)."""
         grad = plain(each.gradient).to(kind)
-        return [padded(part(grad, each.dim, each.count, rank), each.dim, each.step) for rank in range(each.count)]
+        if each.dim == 0 and grad.shape[0] == each.count * each.step:
+            return grad.contiguous().unflatten(0, (each.count, each.step))
+        rows = [padded(part(grad, each.dim, each.count, rank), each.dim, each.step) for rank in range(each.count)]
+        return stack(rows)
 
-    def _take(self, own: Tensor, lot: Sequence[ShardedParameter], shapes: Sequence[Any]) -> None:
-        """Add the averages to the gradients of the parts."""
-        copies = self.meshes.copies
+    def _take(self, own: Tensor, lot: Sequence[ShardedParameter], shapes: Sequence[Any], copies: Any) -> None:
+        """Add the averages to the gradients of the parts, after those of the ranks that have the same part."""
         if self.divide is not None:
             own.div_(self.divide)
-        if copies is not None and self.all_reduces:
+        if copies is not None:
             collectives.all_reduce(own, ReduceOp.AVG if self.divide is None else ReduceOp.SUM, copies)
         flat, start = own.reshape(-1), 0
         for each, shape in zip(lot, shapes, strict=True):
