@@ -31,6 +31,7 @@ from .points import *
 from .process_group import ProcessGroup, Work
 from .reduction import ReduceOp
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .traffic import Collective, count_collectives
 
 __all__ = [
     "Backend",
@@ -41,7 +42,7 @@ __all__ = [
     "DistStoreError",
     "FileStore",
 ]
-__all__ += ["GradBucket", "HashStore"]
+__all__ += ["Collective", "GradBucket", "HashStore", "count_collectives"]
 __all__ += ["PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "is_available"]
 __all__ += ["is_backend_available", "is_gloo_available", "is_mpi_available", "is_nccl_available", "is_ucc_available"]
 __all__ += ["is_xccl_available", "reduce_op"]

@@ -82,8 +82,11 @@ def init_process_group(
         place = devices.cuda(device_id) if isinstance(device_id, int) else devices.device(device_id)
         if place.type == "cuda":
             cuda.set_device(place)
-    job, communicators = _met(
-        init_method, limit, world_size, rank, store, host="cpu" in wishes or not uses_nccl(wishes)
+    cluster = getattr(active(), "cluster", None)
+    job, communicators = (
+        cluster.job(limit)
+        if cluster is not None
+        else _met(init_method, limit, world_size, rank, store, host="cpu" in wishes or not uses_nccl(wishes))
     )
     job.backend = ("mpi" if backend is None else str(backend)).lower()
     call = checks.Call("init_process_group", 0)
@@ -98,14 +101,16 @@ def init_process_group(
             # not before they are open: to look for a message in one that is not crashes
             made.host = job.host = MpiBackend(mpi, [communicator for communicator, _ in opening])
             failure.unlink_memory()
-        job.find_neighbours(made.exchange(job.fact(checked), call))
+        if not job.counted:
+            job.find_neighbours(made.exchange(job.fact(checked), call))
         _give_device(made, wishes)
     except BaseException as error:
         job.give_up(error)
         raise
     made.checked = job.checked
     _default = made
-    failure.watch(job)
+    if not job.counted:
+        failure.watch(job)
 
 
 def _met(
@@ -143,7 +148,9 @@ def _met(
 def _give_device(made: ProcessGroup, wishes: dict[str, str]) -> None:
     """NCCL for the tensors of real GPUs; on simulated ones the rule that "nccl" carries no tensors of the CPU."""
     driver = active()
-    if uses_nccl(wishes):
+    if made.job.counted:
+        made.host, made.device = driver.cluster.transports(made)  # type: ignore[union-attr]
+    elif uses_nccl(wishes):
         from .backends.nccl import NcclBackend
 
         made.device = NcclBackend(made.rank(), made.size())
@@ -372,6 +379,8 @@ def new_group(
 def _come_together(job: Job, members: Sequence[int], name: str, call: checks.Call) -> None:
     """Wait until all of some processes are there, by messages between them or by the store."""
     world = default_group()
+    if job.counted:
+        return
     if job.host is None:
         assert job.store is not None
         own = PrefixStore(f"group/{name}", job.store)

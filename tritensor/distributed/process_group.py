@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import DistError
 from ..tensors import Tensor
-from . import checks
+from . import checks, traffic
 from .backends import sliced
 from .futures import Future
 from .job import Job
@@ -239,6 +239,7 @@ class ProcessGroup:
         transport = self.transport(tensors[0] if tensors else None)
         self.sequence += 1
         call = call._replace(sequence=self.sequence)
+        traffic.note(call, len(self.ranks), self.group_name)
         if self.checked and not transport.host_waits:
             checks.compare(self.exchange, call, self.ranks)
         operation = start(transport)

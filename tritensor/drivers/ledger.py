@@ -74,6 +74,25 @@ def note(kind: str, nbytes: int = 0, pinned: bool = False) -> None:
                 ledger.entries.append(entry)
 
 
+class _Purpose:
+    """In `name`, what memory is made for now, where counted devices cannot see it: by a message between ranks."""
+
+    name = ""
+
+
+purpose = _Purpose()
+
+
+@contextmanager
+def memory_for(name: str) -> Iterator[None]:
+    """Say what the memory is for that is made in the block; counted devices list it so."""
+    before, purpose.name = purpose.name, name
+    try:
+        yield
+    finally:
+        purpose.name = before
+
+
 def call_site() -> str:
     """The innermost line outside of tritensor on the call stack: `file.py:12`."""
     frame = sys._getframe(2)

@@ -67,6 +67,8 @@ class AbstractDriver(ABC):
     recorder: Any = None
     #: why no other library can use the devices' memory; empty where one can: by `CudaDriver.holder` and `order`
     hidden = "no other library can use its memory"
+    #: makes the arena of a stream in place of `allocator.Arena`, of which it is a subclass; None for that one
+    arena: Any = None
     #: the default of checks that cost time at each call
     checks_by_default = False
 

@@ -74,7 +74,7 @@ class Stream:
         self.device = devices.cuda(index)
         self.handle = queue
         self.priority = priority
-        self.arena = Arena(driver.heap(index), queue)
+        self.arena = (driver.arena or Arena)(driver.heap(index), queue)
 
     @property
     def cuda_stream(self) -> int:

@@ -6,6 +6,7 @@ drives one GPU, the one that is current when the group is made (`cuda.set_device
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -78,13 +79,22 @@ class StreamOperation:
     def begin(self) -> None:
         """It has begun."""
 
-    def __init__(self, finish: Callable[[], None]) -> None:
+    def __init__(self, finish: Callable[[], None], used: Sequence[Tensor]) -> None:
         self._event = Event()
         self._finish: Callable[[], None] | None = finish
+        # Held until the current stream waits: its next work is behind the operation then, and may have the memory. A
+        # mark when the memory is freed would be behind all that was sent since.
+        self._used = used
 
     def started(self, stream: Stream) -> None:
         """It is in the stream."""
+        self._stream = stream
         self._event.record(stream)
+
+    def __del__(self) -> None:
+        for x in self._used:  # nothing has waited
+            if not sys.is_finalizing():
+                x._data.buffer.record_stream(self._stream)
 
     def done(self) -> bool:
         """True if it has ended."""
@@ -96,6 +106,7 @@ class StreamOperation:
             finish, self._finish = self._finish, None
             cuda.current_stream(self._event.device).wait_event(self._event)
             finish()
+            self._used = ()
 
 
 class NcclBackend:
@@ -103,8 +114,8 @@ class NcclBackend:
 
     host_waits = False
 
-    def __init__(self, rank: int, size: int) -> None:
-        self.nccl = _load()
+    def __init__(self, rank: int, size: int, binding: Any = None) -> None:
+        self.nccl = binding or _load()
         self.rank, self.size = rank, size
         self.device = devices.cuda(devices.current_index())
         self._open = 0
@@ -166,8 +177,8 @@ class NcclBackend:
     ) -> StreamOperation:
         """Put work in our stream, after the present work of the current one; `used` is memory that it needs until it
         ends."""
-        operation = StreamOperation(finish)
-        self._together.append((used, work, operation))
+        operation = StreamOperation(finish, used)
+        self._together.append((work, operation))
         if self._open == 0:
             self._begin()
         return operation
@@ -178,11 +189,9 @@ class NcclBackend:
             return
         self.stream.wait_stream(cuda.current_stream(self.device))
         with cuda.device(self.device), self.nccl.group() if len(begun) > 1 else nullcontext():
-            for _, work, _ in begun:
+            for work, _ in begun:
                 work(self.stream.cuda_stream)
-        for used, _, operation in begun:
-            for x in used:
-                x._data.buffer.record_stream(self.stream)
+        for _, operation in begun:
             operation.started(self.stream)
 
     @contextmanager

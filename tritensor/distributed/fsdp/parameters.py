@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ... import cuda, drivers
 from ...autograd.mode import no_grad
+from ...drivers import ledger
 from ...errors import explain
 from ...functional.creation.creation import empty
 from ...functional.views.joining import cat, stack
@@ -213,6 +214,7 @@ class Group:
         self._gathered_at: list[int] = []  # the versions of the parts that were gathered
         self._gathering: list[tuple[Work | None, Callable[[], None]]] = []
         self._reducing: list[tuple[Work | None, Callable[[], None]]] = []
+        self.sending: list[Group] = []  # of all groups of a root, the one whose gradients are on their way
         for each in params:
             if each.needs:
                 each.full.register_post_accumulate_grad_hook(self._arrived)
@@ -244,7 +246,7 @@ class Group:
             lots.append((lot, [row.shape for row in rows], own))
         if not lots:
             return
-        with collectives.coalesced(self.meshes.group, lots[0][2]):
+        with ledger.memory_for("gathered parameters"), collectives.coalesced(self.meshes.group, lots[0][2]):
             for lot, shapes, own in lots:
                 whole = empty((lot[0].count, *own.shape), dtype=own.dtype, device=self.device)
                 work = collectives.all_gather_into_tensor(whole, own, self.meshes.group, async_op=True)
@@ -334,12 +336,21 @@ class Group:
         if self.gradients_sync:
             self.reduce()
         else:
-            for each in self.params:
-                each.accumulate(self.policy.reduce_dtype)
+            with ledger.memory_for("gradients that are kept whole"):
+                for each in self.params:
+                    each.accumulate(self.policy.reduce_dtype)
 
     def reduce(self) -> None:
         """Start to average the gradients; each rank gets those of its part."""
         self.wait()
+        # as in PyTorch the whole gradients of two groups are not on their way at once, which would take memory
+        for each in self.sending:
+            each.wait()
+        self.sending.clear()
+        with ledger.memory_for("gradients that are sent"):
+            self._reduce()
+
+    def _reduce(self) -> None:
         for each in self.params:
             each.accumulate(self.policy.reduce_dtype)
         given = [each for each in self.params if each.accumulated is not None]
@@ -359,6 +370,8 @@ class Group:
         """Start to average; what is divided among copies of the model, too, without waiting for the first sum."""
         op = ReduceOp.AVG if self.divide is None else ReduceOp.SUM
         begun = []
+        if not self.meshes.group.transport(lots[0][2]).host_waits:
+            self.sending.append(self)
         with collectives.coalesced(self.meshes.group, lots[0][2]):
             for lot, shapes, whole in lots:
                 own = empty(whole.shape[1:], dtype=whole.dtype, device=whole.device)

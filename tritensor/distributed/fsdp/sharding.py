@@ -39,6 +39,9 @@ class _Run:
         self.order: list[Group] = []
         self.before: list[Group] = []
         self.in_backward = False
+        sending: list[Group] = []
+        for group in self.groups:
+            group.sending = sending
 
     def begin_backward(self) -> None:
         """Wait for all averages at the end of the backward pass that has begun."""

@@ -1,0 +1,112 @@
+"""What one step of a rank takes: memory, messages, time, and what is in the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ...drivers.allocator import readable
+from ...runtime.log import duration
+from .. import traffic
+
+_OTHERS = "tensor cores"
+
+
+class Report:
+    """One step of a rank.
+
+    Attributes:
+        ranks: of the job. card, network: their names.
+        seconds: the predicted time of the step.
+        peak_memory: bytes in use at most; `reserved_memory` with what the allocator keeps.
+        memory: bytes at the peak by kind. memory_lines: the same by kind and line, the largest first.
+        memory_over_time: pairs of seconds and bytes in use.
+        collectives: what this rank sent, in order.
+        sent: bytes that this rank sent, by collective.
+        computing, communicating: seconds in which kernels ran, and messages were on their way.
+        exposed: seconds in which kernels waited for messages, by the name of the message.
+        bounds: seconds of kernels by what bounds them. kernels: seconds by kernel.
+        mfu: the share of the card's operations that the forward pass and twice as many for gradients are; what is
+            computed again does not count. hfu: the share of all operations of tensor cores.
+    """
+
+    def __init__(
+        self, cluster: Any, events: Sequence[Any], sent: Sequence[traffic.Collective], start: float, end: float
+    ) -> None:
+        memory, card = cluster.memory, cluster.card
+        self.ranks, self.card, self.network = cluster.size, card.name, cluster.network.name
+        self.nodes, self.capacity = cluster.nodes, cluster.driver.total_memory(0)
+        self.start, self.seconds = start, end - start
+        self.peak_memory, self.reserved_memory = memory.peak, memory.reserved
+        self.memory, self.memory_lines = memory.by_kind(), memory.by_line()
+        self.memory_over_time = [(time - start, nbytes) for time, nbytes in memory.over_time]
+        self.collectives = list(sent)
+        self.sent: Counter[str] = Counter()
+        for each in sent:
+            self.sent[each.operator] += each.sent
+        self.events = events
+        self.exposed: Counter[str] = Counter()
+        self.bounds: Counter[str] = Counter()
+        self.kernels: Counter[str] = Counter()
+        self.phases: Counter[str] = Counter()
+        self.communicating = self.computing = forward = operations = 0.0
+        for event in events:
+            if event.price is not None:
+                self.computing += event.seconds
+                self.bounds[event.price.bound.partition(",")[0]] += event.seconds
+                self.kernels[event.name] += event.seconds
+                self.phases[event.phase] += event.seconds
+                operations += event.price.operations
+                forward += event.price.operations * (event.phase == "forward")
+            elif event.name.startswith("waits for "):
+                if any(message in event.name for message in ("all_", "reduce", "broadcast", "message")):
+                    self.exposed[event.name.removeprefix("waits for ")] += event.seconds
+            elif not event.name.startswith("copy"):
+                self.communicating += event.seconds
+        most = card.tensor["bf16"] * self.seconds if self.seconds else 1.0
+        self.mfu, self.hfu = 3 * forward / most, operations / most
+        self.operations = operations
+
+    def tokens_per_second(self, tokens: int) -> float:
+        """Tokens a second and card, of so many that this rank has in a step."""
+        return tokens / self.seconds
+
+    @property
+    def in_the_way(self) -> list[tuple[str, float]]:
+        """What the step's time goes to besides products at the speed of tensor cores: names and shares of the step."""
+        found: Counter[str] = Counter()
+        for name, seconds in self.exposed.items():
+            found[f"waiting for {name}"] += seconds
+        for name, seconds in self.bounds.items():
+            if name != _OTHERS:
+                found[f"kernels bound by {name}"] += seconds
+        idle = self.seconds - self.computing - sum(self.exposed.values())
+        if idle > 0.01 * self.seconds:
+            found["no kernel runs"] += idle
+        return [(name, seconds / self.seconds) for name, seconds in found.most_common() if self.seconds]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.ranks} x {self.card} on {self.nodes} node{'s' * (self.nodes > 1)}, {self.network}: "
+            f"{duration(self.seconds)} a step, predicted; MFU {self.mfu:.1%}, HFU {self.hfu:.1%}",
+            f"memory: {readable(self.peak_memory)} at most of {readable(self.capacity)} "
+            f"({readable(self.reserved_memory)} with what the allocator keeps)",
+            *(f"  {readable(nbytes):>11}  {kind}" for kind, nbytes in self.memory.items()),
+            "lines with most of it:",
+            *(f"  {readable(nbytes):>11}  {kind} at {site}" for kind, site, nbytes in self.memory_lines[:6]),
+            f"sent: {readable(sum(self.sent.values()))} in {len(self.collectives)} messages",
+        ]
+        by_line: Counter[tuple[str, str]] = Counter()
+        for each in self.collectives:
+            by_line[each.operator, each.site] += each.sent
+        lines += [f"  {readable(n):>11}  {operator} at {site}" for (operator, site), n in by_line.most_common(6)]
+        waits = sum(self.exposed.values())
+        lines += [
+            f"time: kernels {duration(self.computing)}, messages {duration(self.communicating)}, of which kernels wait "
+            f"for {duration(waits)}",
+            "in the way:",
+            *(f"  {share:6.1%}  {name}" for name, share in self.in_the_way[:6]),
+            "nothing was measured: times are predicted from published figures (docs/cluster.md has their errors)",
+        ]
+        return "\n".join(lines)
