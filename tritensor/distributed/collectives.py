@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, require
+from ..memory.deferred import Deferred
 from ..operators.inplace import check_writable
-from ..tensors import Tensor
+from ..tensors import Tensor, tensors_in
 from .checks import Call
 from .groups import default_group, outside, ranks_of
 from .process_group import ProcessGroup, Work
@@ -43,6 +44,8 @@ def in_group(function: _F) -> _F:
                 stacklevel=2,
             )
             return None
+        if Deferred.used:  # within a compiled function: what it noted is sent, or overwritten, once it is computed
+            Deferred.rules.settle_all(tensors_in([args, kwargs]))
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
