@@ -69,7 +69,10 @@ def current() -> tuple[Any, ...]:
 
 @contextmanager
 def watching(watch: Callable[[Any, Any], None]) -> Iterator[None]:
-    """In a block, call `watch(call, arrays)` with each `Call` of an operator by this thread, and its results."""
+    """In a block, call `watch(call, arrays)` with each `Call` of an operator by this thread, and its results.
+
+    If `watch` has a method `instead(call)`, that may return the results, which are not computed then.
+    """
     with _lock:
         casts.on += 1
     before, state.watch = state.watch, watch
