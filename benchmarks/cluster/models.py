@@ -74,11 +74,17 @@ def repeated(x: torch.Tensor, times: int) -> torch.Tensor:
     return wide.reshape(batch, length, heads * times, features)
 
 
+def gated(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """What is in between the products of SwiGLU."""
+    return F.silu(x) * y
+
+
 class Attention(nn.Module):
     """Causal attention with fewer heads of keys and values than of queries."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
+        self.rotated = rotated
         self.head = shape.dim // shape.heads
         self.times = shape.heads // shape.kv_heads
         self.wq = nn.Linear(shape.dim, shape.heads * self.head, bias=False)
@@ -90,7 +96,7 @@ class Attention(nn.Module):
         """Attention of (batch, length, features); -1 is the number of heads, which tensor parallelism divides."""
         batch, length, _ = x.shape
         q, k, v = (each(x).view(batch, length, -1, self.head) for each in (self.wq, self.wk, self.wv))
-        q, k = rotated(q, turns), rotated(k, turns)
+        q, k = self.rotated(q, turns), self.rotated(k, turns)
         k, v = repeated(k, self.times), repeated(v, self.times)
         q, k, v = (each.transpose(1, 2) for each in (q, k, v))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -102,13 +108,14 @@ class FeedForward(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
+        self.gated = gated
         self.w1 = nn.Linear(shape.dim, shape.ffn, bias=False)
         self.w2 = nn.Linear(shape.ffn, shape.dim, bias=False)
         self.w3 = nn.Linear(shape.dim, shape.ffn, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Two products to the wide side, and one back."""
-        return self.w2(F.silu(self.w1(x)) * self.w3(x))
+        return self.w2(self.gated(self.w1(x), self.w3(x)))
 
 
 class LlamaBlock(Block):

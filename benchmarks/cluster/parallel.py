@@ -21,6 +21,7 @@ from tritensor.utils.checkpoint import checkpoint
 
 from .models import MPT, Llama
 from .recipes import Recipe
+from .selective import contexts
 
 SHARDED = ("fsdp", "hsdp", "fsdp+tp")
 
@@ -97,9 +98,14 @@ def again(function: Callable[..., torch.Tensor], *args: torch.Tensor) -> torch.T
     return checkpoint(function, *args, use_reentrant=False)
 
 
+def selected(function: Callable[..., torch.Tensor], *args: torch.Tensor) -> torch.Tensor:
+    """The same, but attention and every second product are kept."""
+    return checkpoint(function, *args, use_reentrant=False, context_fn=contexts)
+
+
 def recompute(model: Llama | MPT, kind: str) -> None:
     """Let blocks be computed again, all or every second one ("selective blocks": the share is not published)."""
     every = {"none": 0, "full": 1, "every other layer": 2, "selective blocks": 2, "selective-op": 1}[kind]
     for place, layer in enumerate(model.layers):
         if every and place % every == 0:
-            layer.around = again
+            layer.around = selected if kind == "selective-op" else again

@@ -21,7 +21,7 @@ from tritensor.distributed.tensor.parallel import loss_parallel
 from tritensor.nn import functional as F
 
 from .master import MasterAdamW
-from .models import MPT, Llama, model_of
+from .models import MPT, Llama, gated, model_of, rotated
 from .parallel import divide_layers, is_sharded, mesh_of, part, recompute, shard
 from .recipes import Recipe, recipe_of, runs
 
@@ -38,8 +38,7 @@ def build(run: dict[str, Any], recipe: Recipe, mesh: DeviceMesh, device: str, co
         divide_layers(model, parts, recipe)
     recompute(model, run["recompute"])
     if compile:
-        for layer in model.layers:
-            layer.compute = torch.compile(layer.compute)
+        compile_blocks(model, whole=run["recompute"] != "selective-op")
     if is_sharded(run, recipe):
         shard(model, part(mesh, "replicate", "shard"), run, recipe)
     model.to_empty(device=device)
@@ -49,6 +48,19 @@ def build(run: dict[str, Any], recipe: Recipe, mesh: DeviceMesh, device: str, co
     with torch.no_grad():
         model.initialize()
     return model
+
+
+def compile_blocks(model: Llama | MPT, whole: bool) -> None:
+    """Compile each block as a whole, or what is in between the results that a block keeps."""
+    turn, gate = torch.compile(rotated), torch.compile(gated)
+    for layer in model.layers:
+        if whole:
+            layer.compute = torch.compile(layer.compute)
+            continue
+        layer.compute = torch.compiler.disable(layer.compute)  # products and attention are calls of their own
+        layer.attention.rotated, layer.feed_forward.gated = turn, gate
+        for norm in (layer.attention_norm, layer.ffn_norm):
+            norm.forward = torch.compile(norm.forward)
 
 
 def loss_of(model: nn.Module, tokens: torch.Tensor, targets: torch.Tensor, recipe: Recipe) -> torch.Tensor:
