@@ -1,4 +1,4 @@
-"""Training in bfloat16 as nanotron does: float32 gradients in buckets, a float32 copy, its optimizer divided (ZeRO-1)."""
+"""Training in bfloat16 as nanotron does: buckets of float32 gradients, a float32 copy, and ZeRO-1."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Bucket:
                 view.copy_(local(param))
         self.master = nn.Parameter(self.own.clone())
         self.flat.zero_()
-        self.absent, self.work = len(params), None
+        self.absent = len(params)
+        self.work: Any = None
 
     def reduce(self) -> None:
         """Begin to average the gradients among ranks that have other data."""

@@ -31,7 +31,7 @@ class Shape:
 
 
 class Block(nn.Module):
-    """One block: subclasses compute, this says how, and whether values in between are kept.
+    """One block: subclasses have `compute`, this says whether values in between are kept.
 
     Attributes:
         around: called with `compute` and its arguments: a checkpoint, to compute values again for the backward pass.
@@ -43,9 +43,7 @@ class Block(nn.Module):
         """The block's output, by way of `around` if there is one."""
         return self.compute(*args) if self.around is None else self.around(self.compute, *args)
 
-    def compute(self, *args: torch.Tensor) -> torch.Tensor:
-        """The block's output."""
-        raise NotImplementedError
+    compute: Callable[..., torch.Tensor]
 
 
 # ---- Llama -----------------------------------------------------------------------------------------------------------
@@ -126,7 +124,7 @@ class LlamaBlock(Block):
         self.attention_norm, self.attention = nn.RMSNorm(shape.dim, eps=1e-5), Attention(shape)
         self.ffn_norm, self.feed_forward = nn.RMSNorm(shape.dim, eps=1e-5), FeedForward(shape)
 
-    def compute(self, x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def compute(self, x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
         """The block's output."""
         x = x + self.attention(self.attention_norm(x), turns)
         return x + self.feed_forward(self.ffn_norm(x))
@@ -192,7 +190,7 @@ class MPTBlock(Block):
         self.Wqkv, self.out_proj = nn.Linear(shape.dim, 3 * shape.dim), nn.Linear(shape.dim, shape.dim)
         self.up_proj, self.down_proj = nn.Linear(shape.dim, shape.ffn), nn.Linear(shape.ffn, shape.dim)
 
-    def compute(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def compute(self, x: torch.Tensor) -> torch.Tensor:
         """The block's output."""
         batch, length, features = x.shape
         parts = self.Wqkv(self.norm_1(x)).chunk(3, dim=-1)

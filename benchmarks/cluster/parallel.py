@@ -32,7 +32,7 @@ def is_sharded(run: dict[str, Any], recipe: Recipe) -> bool:
 
 
 def mesh_of(run: dict[str, Any], recipe: Recipe, device: str) -> DeviceMesh:
-    """The ranks of a run: copies ("replicate"), shards ("shard") and parts of layers ("tp"), where there are several."""
+    """The ranks of a run: copies ("replicate"), shards ("shard"), parts of layers ("tp"), where there are several."""
     parallel = run["parallel"]
     sizes = {"replicate": parallel["dp_replicate"], "shard": parallel["dp_shard"], "tp": parallel["tp"]}
     kept = {name: size for name, size in sizes.items() if size > 1 or (name == "shard" and is_sharded(run, recipe))}
@@ -48,8 +48,9 @@ def part(mesh: DeviceMesh, *names: str) -> DeviceMesh | None:
     return mesh if kept == mesh.mesh_dim_names else mesh[kept if len(kept) > 1 else kept[0]]
 
 
-def divide_layers(model: Llama, mesh: DeviceMesh, recipe: Recipe) -> None:
+def divide_layers(model: Llama | MPT, mesh: DeviceMesh, recipe: Recipe) -> None:
     """Tensor parallelism with sequences divided between layers, as torchtitan, KempnerForge and nanotron have it."""
+    assert isinstance(model, Llama), "no source divides the layers of MPT"
     gathered = Replicate()
     plan: dict[str, Any] = {
         "attention_norm": SequenceParallel(),
@@ -78,7 +79,7 @@ def divide_layers(model: Llama, mesh: DeviceMesh, recipe: Recipe) -> None:
     model.tie()
 
 
-def shard(model: Llama | MPT, mesh: DeviceMesh, run: dict[str, Any], recipe: Recipe) -> None:
+def shard(model: Any, mesh: Any, run: dict[str, Any], recipe: Recipe) -> None:
     """A unit of `fully_shard` for each block, and one or three for the rest."""
     reshard = run["reshard_after_forward"] is not False
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=recipe.reduce)

@@ -125,11 +125,12 @@ class Trainer:
         self.data = Data(run, mesh, device, fixed)
         self.parallel_loss = self.recipe.loss_parallel and part(mesh, "tp") is not None
         options: dict[str, Any] = {"lr": lr, "betas": (0.9, 0.95), "weight_decay": 0.1, **dict(self.recipe.optimizer)}
-        self.master, self.optimizer = None, None
+        self.master: MasterAdamW | None = None
+        self.optimizer: Any = None
         if self.recipe.master:
             data, parts = part(mesh, "replicate", "shard"), part(mesh, "tp")
-            groups = [None if each is None or each.size() == 1 else each.get_group() for each in (data, parts)]
-            self.master = MasterAdamW(self.model, *groups, zero=kind.startswith("zero1"), **options)
+            ours, theirs = (None if m is None or m.size() == 1 else m.get_group() for m in (data, parts))
+            self.master = MasterAdamW(self.model, ours, theirs, zero=kind.startswith("zero1"), **options)
         else:
             self.optimizer = torch.optim.AdamW(self.model.parameters(), **options)
         self.sharded, self.copies = is_sharded(run, self.recipe), kind == "ddp" and dist.get_world_size() > 1

@@ -297,8 +297,7 @@ class Operator:
         if (call.compute in ODD or call.metadata.get("dtype")) and computes_float8(call):
             return through_float32(call)
         if key is None or watch or key in self.replays:
-            given = watch.instead(call) if watch and hasattr(watch, "instead") else None
-            arrays = self.execute(call) if given is None else given
+            arrays = (watch and hasattr(watch, "instead") and watch.instead(call)) or self.execute(call)
         else:
             call.arrays = self.arrays_of(call)
             arrays = traced(call, key, (inputs, metadata), values, lambda: self.compute(call))
