@@ -179,7 +179,7 @@ class Trainer:
 def start(device: str) -> None:
     """Join the other ranks, and choose a device."""
     if not dist.is_initialized():
-        dist.init_process_group("cpu:gloo,cuda:nccl" if device == "cuda" else "gloo")
+        dist.init_process_group("nccl" if device == "cuda" else "gloo")
     if device == "cuda":
         torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())
 
@@ -212,14 +212,10 @@ def tiny(run: dict[str, Any], ranks: int) -> dict[str, Any]:
     kv_heads = 4 if model["kv_heads"] == model["heads"] else 2
     model |= {"layers": 2, "dim": 64, "heads": 4, "kv_heads": kv_heads, "ffn": 128, "vocab": 256, "sequence": 32}
     parallel, left = dict(run["parallel"]), ranks
-    for name in ("tp", "dp_replicate", "dp_shard"):
-        others = [each for each in ("dp_replicate", "dp_shard") if each != name and run["parallel"][each] > 1]
-        several = run["parallel"][name] > 1
-        if name == "tp":
-            size = 1 if not several else left if not others else min(2, left)
-        else:
-            size = 1 if not several else left if name == "dp_shard" or not others else min(2, left)
-        parallel[name], left = size, left // size
+    names = [name for name in ("tp", "dp_replicate", "dp_shard") if parallel[name] > 1] or ["dp_replicate"]
+    for name in names:
+        parallel[name] = left if name == names[-1] else min(2, left)
+        left //= parallel[name]
     batch, accumulation = min(run["local_batch"], 2), min(run["accumulation"], 2)
     return run | {"model": model, "parallel": parallel, "local_batch": batch, "accumulation": accumulation}
 
