@@ -30,6 +30,15 @@ class Shape:
         return cls(**{name: model[name] for name in cls.__dataclass_fields__})
 
 
+def draw(param: Any, std: float, whole: bool) -> None:
+    """Normal random numbers for a parameter.
+
+    Args:
+        whole: of a divided one draw all, and keep a part: the same numbers for any number of ranks.
+    """
+    nn.init.normal_(param.to_local() if not whole and hasattr(param, "to_local") else param, 0.0, std)
+
+
 class Block(nn.Module):
     """One block: subclasses have `compute`, this says whether values in between are kept.
 
@@ -159,22 +168,22 @@ class Llama(nn.Module):
             x = layer(x, self.turns)
         return self.output(self.norm(x))
 
-    def initialize(self) -> None:
-        """Give all parameters and buffers their first values."""
+    def initialize(self, whole: bool = False) -> None:
+        """Give all parameters and buffers their first values; `whole` as of `draw`."""
         self.turns.copy_(rotations(self.shape.dim // self.shape.heads, self.shape.sequence))
         for module in self.modules():
             if isinstance(module, nn.RMSNorm):
                 nn.init.ones_(module.weight)
-        nn.init.normal_(self.tok_embeddings.weight, 0.0, 0.02)
+        draw(self.tok_embeddings.weight, 0.02, whole)
         scale = 0.02 / (2 * self.shape.layers) ** 0.5
         for layer in self.layers:
             attention, feed_forward = layer.attention, layer.feed_forward
             for linear in (attention.wq, attention.wk, attention.wv, feed_forward.w1, feed_forward.w3):
-                nn.init.normal_(linear.weight, 0.0, 0.02)
+                draw(linear.weight, 0.02, whole)
             for linear in (attention.wo, feed_forward.w2):
-                nn.init.normal_(linear.weight, 0.0, scale)
+                draw(linear.weight, scale, whole)
         if not self.shape.tied:
-            nn.init.normal_(self.output.weight, 0.0, self.shape.dim**-0.5)
+            draw(self.output.weight, self.shape.dim**-0.5, whole)
 
 
 # ---- MPT -------------------------------------------------------------------------------------------------------------
@@ -218,16 +227,16 @@ class MPT(nn.Module):
             x = layer(x)
         return F.linear(self.norm_f(x), self.wte.weight)
 
-    def initialize(self) -> None:
-        """Give all parameters their first values."""
+    def initialize(self, whole: bool = False) -> None:
+        """Give all parameters their first values; `whole` as of `draw`."""
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 nn.init.ones_(module.weight)
                 nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, 0.0, 0.02)
+                draw(module.weight, 0.02, whole)
             elif isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, 0.0, 0.02)
+                draw(module.weight, 0.02, whole)
                 nn.init.zeros_(module.bias)
 
 

@@ -29,7 +29,7 @@ CLIP = 1.0
 SEED = 20
 
 
-def build(run: dict[str, Any], recipe: Recipe, mesh: DeviceMesh, device: str, compile: bool) -> Llama | MPT:
+def build(run: dict[str, Any], recipe: Recipe, mesh: DeviceMesh, device: str, compile: bool, whole: bool) -> Any:
     """The model of a run: made without memory, divided, given memory and then its first values."""
     with torch.device("meta"):
         model = model_of(run["model"]).to(recipe.parameters)
@@ -46,7 +46,7 @@ def build(run: dict[str, Any], recipe: Recipe, mesh: DeviceMesh, device: str, co
         model.tie()
     torch.manual_seed(SEED)
     with torch.no_grad():
-        model.initialize()
+        model.initialize(whole)
     return model
 
 
@@ -106,7 +106,7 @@ class Trainer:
         run: of `runs.json`.
         device: "cuda" or "cpu".
         lr: the learning rate, which decides neither time nor memory.
-        fixed: the same batch in each step.
+        fixed: the same batch in each step, and the same first parameters for any number of ranks.
         compile: compile blocks; as the run did unless given.
     """
 
@@ -121,7 +121,8 @@ class Trainer:
         self.run, self.recipe = run, recipe_of(run)
         kind = run["parallel"]["kind"]
         mesh = mesh_of(run, self.recipe, device)
-        self.model: Any = build(run, self.recipe, mesh, device, bool(run["compile"]) if compile is None else compile)
+        compile = bool(run["compile"]) if compile is None else compile
+        self.model = build(run, self.recipe, mesh, device, compile, whole=fixed)
         self.data = Data(run, mesh, device, fixed)
         self.parallel_loss = self.recipe.loss_parallel and part(mesh, "tp") is not None
         options: dict[str, Any] = {"lr": lr, "betas": (0.9, 0.95), "weight_decay": 0.1, **dict(self.recipe.optimizer)}
@@ -208,9 +209,16 @@ def train(
 
 def tiny(run: dict[str, Any], ranks: int) -> dict[str, Any]:
     """The same run, small: two layers of 64 features, and a mesh of so many ranks."""
-    model = run["model"]
-    kv_heads = 4 if model["kv_heads"] == model["heads"] else 2
-    model |= {"layers": 2, "dim": 64, "heads": 4, "kv_heads": kv_heads, "ffn": 128, "vocab": 256, "sequence": 32}
+    kv_heads = 4 if run["model"]["kv_heads"] == run["model"]["heads"] else 2
+    model = run["model"] | {
+        "layers": 2,
+        "dim": 64,
+        "heads": 4,
+        "kv_heads": kv_heads,
+        "ffn": 128,
+        "vocab": 256,
+        "sequence": 32,
+    }
     parallel, left = dict(run["parallel"]), ranks
     names = [name for name in ("tp", "dp_replicate", "dp_shard") if parallel[name] > 1] or ["dp_replicate"]
     for name in names:
