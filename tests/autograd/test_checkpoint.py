@@ -11,6 +11,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn
+from tritensor.autograd import precision
 from tritensor.utils import checkpoint as checkpointing
 from tritensor.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 
@@ -372,3 +373,39 @@ def test_the_second_call_casts_as_the_first(use_reentrant: bool) -> None:
         gradients.append(layer.weight.grad.clone())
     torch.testing.assert_close(*gradients, rtol=0.02, atol=0.02)
     assert (layer(x).dtype, torch.is_autocast_enabled("cpu")) == (torch.float32, False)
+
+
+class _Keeping:
+    """Keeps the results of products in the first run, which are not computed again in the second."""
+
+    def __init__(self, kept, second):
+        self.kept, self.second, self.computed = kept, second, []
+
+    def __call__(self, call, arrays):
+        self.computed.append(call.operator.name)
+        if not self.second and call.operator.name == "matmul":
+            self.kept.append(arrays)
+
+    def instead(self, call):
+        return self.kept.pop(0) if self.second and call.operator.name == "matmul" else None
+
+
+def test_results_that_a_context_keeps_are_not_computed_again():
+    x, w = (torch.randn(4, 4, requires_grad=True) for _ in range(2))
+    kept = []
+    watches = _Keeping(kept, False), _Keeping(kept, True)
+
+    def function(x):
+        return ((x @ w).sin() @ w).exp()
+
+    function(x).sum().backward()
+    wanted = x.grad, w.grad
+    x.grad = w.grad = None
+    given = checkpoint(
+        function, x, use_reentrant=False, context_fn=lambda: tuple(precision.watching(each) for each in watches)
+    )
+    assert len(kept) == 2
+    given.sum().backward()
+    assert not kept
+    for found, each in zip((x.grad, w.grad), wanted, strict=True):
+        assert torch.equal(found, each)

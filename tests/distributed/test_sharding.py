@@ -8,7 +8,7 @@ from ..needs import needs_triton
 from .jobs import launch, needs_mpi
 
 CASES = ["fsdp", "keeps", "uneven", "second_dimension", "offload", "mixed", "meta", "several", "prefetching", "overlap"]
-CASES += ["computed_again", "tp", "sequence"]
+CASES += ["computed_again", "tp", "sequence", "compiled"]
 
 
 def run(ranks, device, *cases, **settings):
@@ -26,7 +26,7 @@ def test_a_divided_model_trains_as_in_one_process():
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_all_ways_to_divide_a_model(ranks):
-    run(ranks, "cpu", *[case for case in CASES if ranks != 3 or case not in ("tp", "sequence")])
+    run(ranks, "cpu", *[case for case in CASES if ranks != 3 or case not in ("tp", "sequence", "compiled")])
     if ranks == 4:
         run(4, "cpu", "hsdp", "tp_fsdp")
 

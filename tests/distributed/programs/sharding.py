@@ -249,6 +249,14 @@ def sequence(mesh):
     return divided(filled(Llama()).to(DEVICE), mesh, True), 0, 1, 5e-5
 
 
+def compiled(mesh):
+    """Blocks that are compiled with the collectives in them."""
+    found = sequence(mesh)
+    for layer in found[0].layers:
+        layer.forward = torch.compile(layer.forward)
+    return found
+
+
 def tp_fsdp(mesh):
     size = dist.get_world_size()
     mesh = init_device_mesh(mesh.device_type, (size // 2, 2), mesh_dim_names=("dp", "tp"))
@@ -259,7 +267,7 @@ def tp_fsdp(mesh):
 
 
 KNOWN = {each.__name__: each for each in (fsdp, keeps, uneven, second_dimension, offload, mixed, meta, several)}
-KNOWN |= {each.__name__: each for each in (prefetching, overlap, computed_again, hsdp, tp, sequence, tp_fsdp)}
+KNOWN |= {each.__name__: each for each in (prefetching, overlap, computed_again, hsdp, tp, sequence, compiled, tp_fsdp)}
 
 
 class Halved:
