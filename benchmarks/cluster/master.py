@@ -133,7 +133,7 @@ class MasterAdamW:
             sums.append(torch.stack(norms).square().sum() if norms else None)
         if sums[0] is not None and self.parts is not None:
             dist.all_reduce(sums[0], group=self.parts)
-        total = sum(each for each in sums if each is not None)
+        total = torch.stack([each for each in sums if each is not None]).sum()
         if self.group is not None:
             dist.all_reduce(total, group=self.group)
         norm = total.sqrt()

@@ -150,7 +150,8 @@ class Trainer:
 
     def step(self, number: int) -> torch.Tensor:
         """One step; returns the loss of this rank's data."""
-        total, count = None, self.run["accumulation"]
+        total: Any = None
+        count = self.run["accumulation"]
         for micro in range(count):
             tokens, targets = self.data.micro(number, micro)
             self._sync(micro == count - 1)
