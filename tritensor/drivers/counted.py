@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import sys
 from bisect import bisect_right, insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from .protocol import OutOfRoom
 from .simulator import Mark, Queue
 
 if TYPE_CHECKING:
-    from .loading import LaunchRequest
+    from .loading import Compiled, LaunchRequest, Loaded
     from .streams import Stream
 
 _PAGE = 4096
@@ -40,6 +40,8 @@ class CountedDevice(CompiledSimulator):
     Attributes:
         price: gives the seconds of a launch: called with the driver, the stream and the request.
         passed: called with name, queue, start and seconds of what has been put into a stream.
+        efficiency: the share of the predicted speed that kernels reach.
+        log: the order of work, marks and waits, from which `replayed` computes other times.
         rates: bytes a second of device memory and of a copy between host and device.
         cluster: the job that the device is part of (`distributed.cluster`), or None.
     """
@@ -62,8 +64,11 @@ class CountedDevice(CompiledSimulator):
         self.price, self.passed, self.rates = price, passed, rates
         self._clocks: dict[Queue, float] = {}
         self._last: dict[Queue, str] = {}  # what each queue does last
+        self.efficiency = 1.0
+        self.log: list[tuple[Any, ...]] = []
         self.touched: set[int] = set()  # addresses of blocks that kernels were run on
         self._maps: dict[int, mmap.mmap] = {}
+        self.codes: dict[int, bytes] = {}  # the code of loaded kernels, by their ids
         self.host = 0.0  # when the host goes on: it has waited for streams
 
     # -- time
@@ -76,8 +81,10 @@ class CountedDevice(CompiledSimulator):
         """When all of the device's work is done."""
         return max([self.host, *self._clocks.values()])
 
-    def spend(self, queue: Queue, name: str, seconds: float) -> None:
-        """Put work that takes so long into a queue."""
+    def spend(self, queue: Queue, name: str, seconds: float, computes: bool = False) -> None:
+        """Put work that takes so long into a queue; what computes takes longer by the efficiency."""
+        self.log.append(("computes" if computes else "moves", queue, seconds))
+        seconds = seconds / self.efficiency if computes else seconds
         start = self.clock(queue)
         self._clocks[queue], self._last[queue] = start + seconds, name
         self.passed(name, queue, start, seconds)
@@ -85,10 +92,12 @@ class CountedDevice(CompiledSimulator):
     def mark(self, queue: Queue, reusable: Mark | None = None, timing: bool = False) -> Mark:
         mark = super().mark(queue, reusable, timing)
         mark.time = self.clock(queue)
+        self.log.append(("mark", queue, mark))
         return mark
 
     def wait(self, queue: Queue, mark: Mark) -> None:
         super().wait(queue, mark)
+        self.log.append(("wait", queue, mark))
         now = self.clock(queue)
         if mark.time > now:
             self.passed(f"waits for {self._last.get(mark.queue, '')}", queue, now, mark.time - now)
@@ -97,10 +106,12 @@ class CountedDevice(CompiledSimulator):
     def queue_synchronize(self, queue: Queue) -> None:
         super().queue_synchronize(queue)
         self.host = self.clock(queue)
+        self.log.append(("host", queue, None))
 
     def mark_synchronize(self, mark: Mark) -> None:
         super().mark_synchronize(mark)
         self.host = max(self.host, mark.time)
+        self.log.append(("host", None, mark))
 
     # -- memory
 
@@ -155,10 +166,35 @@ class CountedDevice(CompiledSimulator):
 
     # -- kernels
 
+    def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
+        loaded = super().load(index, compiled, label)
+        self.codes[id(loaded.kernel)] = compiled.binary
+        return loaded
+
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
         name, seconds = self.price(self, stream, request)
-        self.spend(stream.handle, name, seconds)
+        self.spend(stream.handle, name, seconds, computes=True)
 
     def run(self, stream: Stream, request: LaunchRequest) -> None:
         """Run a launch, as far as the recorder does."""
         super().launch(stream, request)
+
+
+def replayed(log: Sequence[tuple[Any, ...]], efficiency: float) -> float:
+    """The seconds that the work of a log takes, from when all before it is done, with another efficiency of kernels."""
+    clocks: dict[Any, float] = {}
+    marks: dict[Any, float] = {}
+    host = 0.0
+    for kind, queue, value in log:
+        now = max(clocks.get(queue, 0.0), host)
+        if kind == "computes":
+            clocks[queue] = now + value / efficiency
+        elif kind == "moves":
+            clocks[queue] = now + value
+        elif kind == "mark":
+            marks[value] = now
+        elif kind == "wait":
+            clocks[queue] = max(now, marks.get(value, 0.0))
+        else:
+            host = now if value is None else max(host, marks.get(value, 0.0))
+    return max([host, *clocks.values()])

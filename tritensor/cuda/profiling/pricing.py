@@ -57,7 +57,7 @@ class Prices:
             base, size = driver.block_at(value) if points else (0, 0)
             sizes.append(size)
             numbers.append((value - base) % 128 if size else value)
-        form = (id(program), request.grid, tuple(sizes))
+        form = (driver.codes[id(program.kernel)], request.grid, tuple(sizes))
         key = (form, tuple(numbers)) if self._alike[form] < _ROUNDED else form
         price = self.known.get(key)
         if price is None:
@@ -137,7 +137,7 @@ class _Tiles(NamedTuple):
 def _tiles(request: Any) -> _Tiles | None:
     """The tiles of a matrix product of some size; None for other kernels."""
     names, constants = [*request.kernel.arguments], request.constants
-    if not _TILED <= {*names, *constants}:
+    if not {*names, *constants} >= _TILED:
         return None
     at = {name: names.index(name) for name in ("rows", "cols", "depth", "batches", "split") if name in names}
     rows, cols, depth = (request.arguments[at[name]] for name in ("rows", "cols", "depth"))

@@ -29,6 +29,7 @@ class CountedArena(Arena):
     __slots__ = ()
 
     def take(self, use: Any) -> Block:
+        """A block, as `Arena.take`."""
         block = super().take(use)
         memory = self.driver.memory_in_use  # type: ignore[attr-defined]
         memory.taken(block, self.heap)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...drivers.allocator import readable
+from ...drivers.counted import replayed
 from ...runtime.log import duration
 from .. import traffic
 
@@ -45,7 +46,7 @@ class Report:
         self.sent: Counter[str] = Counter()
         for each in sent:
             self.sent[each.operator] += each.sent
-        self.events = events
+        self.events, self._log = events, cluster.driver.log
         self.exposed: Counter[str] = Counter()
         self.bounds: Counter[str] = Counter()
         self.kernels: Counter[str] = Counter()
@@ -71,6 +72,10 @@ class Report:
     def tokens_per_second(self, tokens: int) -> float:
         """Tokens a second and card, of so many that this rank has in a step."""
         return tokens / self.seconds
+
+    def seconds_at(self, efficiency: float) -> float:
+        """The predicted time of the step, if kernels reach another share of their predicted speed."""
+        return replayed(self._log, efficiency)
 
     @property
     def in_the_way(self) -> list[tuple[str, float]]:

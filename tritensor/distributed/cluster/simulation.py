@@ -51,10 +51,9 @@ class Cluster:
         rank, size: of the job. nodes, gpus_per_node: of the cluster.
     """
 
-    def __init__(self, nodes: int, gpus_per_node: int, card: Any, links: Any, rank: int, efficiency: float) -> None:
+    def __init__(self, nodes: int, gpus_per_node: int, card: Any, links: Any, rank: int) -> None:
         self.card, self.network, self.rank = card, links, rank
         self.nodes, self.gpus_per_node, self.size = nodes, gpus_per_node, nodes * gpus_per_node
-        self.efficiency = efficiency
         self.prices = _kept.setdefault(card.name, Prices(card))
         self.memory = Memory()
         self._events: list[Event] = []
@@ -70,7 +69,7 @@ class Cluster:
     def price(self, driver: Any, stream: Any, request: Any) -> tuple[str, float]:
         """The name and the seconds of a launch."""
         self._priced = found = self.prices.of(driver, stream, request)
-        return found.name, found.seconds / self.efficiency
+        return found.name, found.seconds
 
     def passed(self, name: str, queue: Any, start: float, seconds: float) -> None:
         """A stream did something."""
@@ -114,6 +113,7 @@ class Cluster:
         """
         self.driver.host = self.driver.now()  # as programs that read the loss once a step
         self._step = Report(self, self._events, self.sent[self._sent_before :], self._began, self.driver.now())
+        self.driver.log = []
         self.steps += 1
         self._began, self._events, self._sent_before = self.driver.now(), [], len(self.sent)
         self.memory.begin(self.driver.heap(0).allocated)
@@ -188,11 +188,12 @@ def simulate(
         )
     if groups.is_initialized():
         raise RuntimeError("simulate: this process has joined a job already; call destroy_process_group() first")
-    cluster = Cluster(nodes, gpus_per_node, of, links, rank, efficiency)
+    cluster = Cluster(nodes, gpus_per_node, of, links, rank)
     size = of.memory if memory is None else parse_memory(memory)
     rates = of.dram, of.pcie
     driver = CountedDevice(size, of.compiled_for, of.name, cluster.price, cluster.passed, rates)
     driver.pose(multi_processor_count=of.multiprocessors, L2_cache_size=of.l2_size)
+    driver.efficiency = efficiency
     driver.arena, driver.memory_in_use, driver.cluster = CountedArena, cluster.memory, cluster
     cluster.driver, cluster.memory.clock = driver, driver.now
     handles = (

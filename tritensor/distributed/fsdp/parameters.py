@@ -15,6 +15,7 @@ from ...functional.creation.creation import empty
 from ...functional.views.joining import cat, stack
 from ...memory.array import form_of
 from ...memory.buffer import meta
+from ...memory.deferred import Deferred
 from ...tensors import Tensor, wrap
 from ...types import devices, dtypes
 from ...types.layout import contiguous_strides
@@ -411,6 +412,8 @@ class Group:
                 own_part._grad = wrap((rows if len(lot) == 1 and rows.is_contiguous() else rows.clone())._data)
             else:
                 own_part._grad.add_(rows)
+            if Deferred.used:  # in the backward pass of a compiled block; the optimizer reads memory
+                Deferred.rules.settle_all([own_part._grad])
 
     @no_grad()
     def wait(self) -> None:
