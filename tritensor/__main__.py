@@ -1,5 +1,5 @@
-"""The command line: `python -m tritensor doctor`, `inspect FILE`, `launch SCRIPT`, `profile SCRIPT`, `run SCRIPT`,
-`scan PATH` and `tune`."""
+"""The command line: `python -m tritensor cluster SCRIPT`, `doctor`, `inspect FILE`, `launch SCRIPT`, `profile SCRIPT`,
+`run SCRIPT`, `scan PATH` and `tune`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .version import __version__
 
 USAGE = """usage: python -m tritensor COMMAND
 
+  cluster SCRIPT  what a training program takes on clusters of GPUs that are not there; options: --nodes 1,16,128,
+                  --card NAME, --interconnect ib-400, --vary OPTION=A,B, --chart FILE.png, --report
   doctor          what is installed, which devices there are, why CUDA is or is not available
   inspect FILE    what a checkpoint holds, and whether loading it would be refused
   launch SCRIPT   a program that imports torch, run by tritensor in several processes; torchrun's options
@@ -28,6 +30,7 @@ USAGE = """usage: python -m tritensor COMMAND
 
 # Where the `main` of a command is, which takes its words and returns the exit status.
 COMMANDS = {
+    "cluster": ".scripts.cluster",
     "doctor": ".scripts.doctor",
     "inspect": ".serialization.inspect",
     "launch": ".scripts.launch",

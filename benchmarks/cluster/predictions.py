@@ -23,6 +23,7 @@ from .recipes import runs
 
 STORED = RESULTS / "cluster.json"
 #: shares of the predicted speed of kernels that times are stored for
+MICRO = 6  # micro steps, from which on not all are run
 SHARES = [round(1.3 - 0.05 * step, 2) for step in range(20)]
 # Gbit/s of each card between machines where a run's source names none: NVIDIA's DGX of that card, and for torchtitan's
 # A100 the 400 Gbit/s of each machine of AWS p4de that an issue names.
@@ -44,20 +45,30 @@ def cluster_of(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def predicted(name: str) -> dict[str, Any]:
-    """The prediction of a run."""
+def report_of(run: dict[str, Any], micro: int) -> Any:
+    """The second step of a run with so many micro steps."""
     from tritensor.distributed.cluster import simulate
 
     from .training import train
 
-    run, began = runs()[name], time.perf_counter()
     with simulate(**cluster_of(run)) as cluster:
-        train(run, steps=2)
-    report = cluster.report
+        train(run | {"accumulation": micro}, steps=2)
+    return cluster.report
+
+
+def predicted(name: str) -> dict[str, Any]:
+    """The prediction of a run; of many micro steps, which are all alike behind the first, two and three are run."""
+    run, began = runs()[name], time.perf_counter()
+    count = run["accumulation"]
+    few = report_of(run, 2) if count > MICRO else None
+    report = report_of(run, 3 if few else count)
+    seconds = {share: report.seconds_at(share) for share in SHARES}
+    if few:
+        seconds = {share: s + (count - 3) * (s - few.seconds_at(share)) for share, s in seconds.items()}
     return {
         "tokens": run["local_batch"] * run["accumulation"] * run["model"]["sequence"] // run["parallel"]["tp"],
         "interconnect": report.network,
-        "seconds": {f"{share:g}": round(report.seconds_at(share), 5) for share in SHARES},
+        "seconds": {f"{share:g}": round(each, 5) for share, each in seconds.items()},
         "peak": report.peak_memory,
         "reserved": report.reserved_memory,
         "memory": report.memory,

@@ -10,6 +10,8 @@ install "tritensor[mpi]"), those of real GPUs by NCCL.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from . import collectives, device_mesh, groups, meeting, objects, points
 from . import failure as _failure
@@ -33,6 +35,9 @@ from .reduction import ReduceOp
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .traffic import Collective, count_collectives
 
+if TYPE_CHECKING:
+    from .cluster import simulate
+
 __all__ = [
     "Backend",
     "BuiltinCommHookType",
@@ -45,7 +50,7 @@ __all__ = [
 __all__ += ["Collective", "GradBucket", "HashStore", "count_collectives"]
 __all__ += ["PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "is_available"]
 __all__ += ["is_backend_available", "is_gloo_available", "is_mpi_available", "is_nccl_available", "is_ucc_available"]
-__all__ += ["is_xccl_available", "reduce_op"]
+__all__ += ["is_xccl_available", "reduce_op", "simulate"]
 __all__ += collectives.__all__ + device_mesh.__all__ + groups.__all__ + objects.__all__ + points.__all__
 __all__ += meeting.__all__
 
@@ -61,6 +66,14 @@ def is_backend_available(backend: str) -> bool:
     """True if a backend can be used, by its name."""
     checks = {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}
     return backend.lower() in checks and checks[backend.lower()]()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "simulate":  # of what it needs, optimizers and the profiler, most programs need nothing
+        from .cluster import simulate
+
+        return simulate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _failure.arm()

@@ -57,10 +57,10 @@ def note(call: Call, ranks: int, group: str) -> None:
 def count_collectives() -> Iterator[list[Collective]]:
     """List the collectives and messages that this process starts in the block, on any device.
 
-    >>> import tritensor.distributed as dist
+    >>> import tritensor as torch, tritensor.distributed as dist
     >>> dist.init_process_group()
     >>> with dist.count_collectives() as sent:
-    ...     dist.all_reduce(tritensor.ones(8))
+    ...     dist.all_reduce(torch.ones(8))
     >>> [(each.operator, each.nbytes, each.ranks) for each in sent]
     [('all_reduce', 32, 1)]
     >>> dist.destroy_process_group()

@@ -103,7 +103,7 @@ class Prices:
             if at >= 0 and value < bases[at] + int(sizes[at]):
                 passed[at] = True
         counters = Counters(bases)
-        run(counters, self._blocks if math.prod(grid) > len(self._blocks or ()) else None)
+        run(counters, self._blocks)
         counters.finish()
         self._driver.touched.update(np.array(bases)[passed].tolist())
         self._counted = compiled, counters, sizes, passed
@@ -139,10 +139,10 @@ def _tiles(request: Any) -> _Tiles | None:
     names, constants = [*request.kernel.arguments], request.constants
     if not {*names, *constants} >= _TILED:
         return None
-    at = {name: names.index(name) for name in ("rows", "cols", "depth", "batches", "split") if name in names}
+    at = {name: names.index(name) for name in ("rows", "cols", "depth", "batches", "parts") if name in names}
     rows, cols, depth = (request.arguments[at[name]] for name in ("rows", "cols", "depth"))
     height, width, step = (constants[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
-    split = request.arguments[at["split"]] if "split" in at else 1
+    split = request.arguments[at["parts"]] if "parts" in at else 1  # of the depth, among programs
     steps = depth / (step * split)
     if rows < height or cols < width or steps < _STEPS[1]:
         return None

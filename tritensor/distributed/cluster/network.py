@@ -79,8 +79,8 @@ def network(interconnect: str, per_node: int, card: Card) -> Network:
 
     >>> from tritensor.cuda.profiling import card
     >>> links = network("ib-400", 8, card("h100"))
-    >>> round(2e9 / links.seconds("all_gather", 2 * 10**9, range(8)) / 1e9)  # bytes a second, of 8 cards of a machine
-    418
+    >>> round(2e9 * 7 / 8 / links.seconds("all_gather", 2 * 10**9, range(8)) / 1e9)  # GB/s of each of 8 cards
+    367
 
     Raises:
         ArgumentError: the name has no number.

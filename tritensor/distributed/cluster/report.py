@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ...drivers.allocator import readable
 from ...drivers.counted import replayed
 from ...runtime.log import duration
 from .. import traffic
-
-_OTHERS = "tensor cores"
 
 
 class Report:
@@ -28,6 +27,7 @@ class Report:
         computing, communicating: seconds in which kernels ran, and messages were on their way.
         exposed: seconds in which kernels waited for messages, by the name of the message.
         bounds: seconds of kernels by what bounds them. kernels: seconds by kernel.
+        products: seconds of kernels that use tensor cores.
         mfu: the share of the card's operations that the forward pass and twice as many for gradients are; what is
             computed again does not count. hfu: the share of all operations of tensor cores.
     """
@@ -51,7 +51,7 @@ class Report:
         self.bounds: Counter[str] = Counter()
         self.kernels: Counter[str] = Counter()
         self.phases: Counter[str] = Counter()
-        self.communicating = self.computing = forward = operations = 0.0
+        self.communicating = self.computing = self.products = forward = operations = 0.0
         for event in events:
             if event.price is not None:
                 self.computing += event.seconds
@@ -59,13 +59,15 @@ class Report:
                 self.kernels[event.name] += event.seconds
                 self.phases[event.phase] += event.seconds
                 operations += event.price.operations
+                self.products += event.seconds * (event.price.operations > 0)
                 forward += event.price.operations * (event.phase == "forward")
             elif event.name.startswith("waits for "):
                 if any(message in event.name for message in ("all_", "reduce", "broadcast", "message")):
                     self.exposed[event.name.removeprefix("waits for ")] += event.seconds
             elif not event.name.startswith("copy"):
                 self.communicating += event.seconds
-        most = card.tensor["bf16"] * self.seconds if self.seconds else 1.0
+        self._most = card.tensor["bf16"]
+        most = self._most * self.seconds if self.seconds else 1.0
         self.mfu, self.hfu = 3 * forward / most, operations / most
         self.operations = operations
 
@@ -83,13 +85,23 @@ class Report:
         found: Counter[str] = Counter()
         for name, seconds in self.exposed.items():
             found[f"waiting for {name}"] += seconds
-        for name, seconds in self.bounds.items():
-            if name != _OTHERS:
-                found[f"kernels bound by {name}"] += seconds
+        found["kernels that multiply no matrices"] = self.computing - self.products
+        spare = self.products - self.operations / self._most
+        found["products below the speed of tensor cores"] = max(spare, 0.0)
         idle = self.seconds - self.computing - sum(self.exposed.values())
         if idle > 0.01 * self.seconds:
             found["no kernel runs"] += idle
         return [(name, seconds / self.seconds) for name, seconds in found.most_common() if self.seconds]
+
+    def draw(self, path: str | Path) -> Path:
+        """Draw the memory in use over the step into a PNG or SVG; returns its path.
+
+        Raises:
+            DeviceError: matplotlib is not installed.
+        """
+        from .charts import draw_memory
+
+        return draw_memory(self, path)
 
     def __str__(self) -> str:
         lines = [

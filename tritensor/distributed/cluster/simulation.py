@@ -49,6 +49,7 @@ class Cluster:
     Attributes:
         card: the card's figures. network: the links.
         rank, size: of the job. nodes, gpus_per_node: of the cluster.
+        steps: how many have ended. last: behind how many the program is ended (`SystemExit`); 0 for none.
     """
 
     def __init__(self, nodes: int, gpus_per_node: int, card: Any, links: Any, rank: int) -> None:
@@ -60,7 +61,7 @@ class Cluster:
         self._priced: Price | None = None
         self._began, self._sent_before = 0.0, 0
         self._step: Report | None = None
-        self.steps = 0
+        self.steps, self.last = 0, 0
         self.driver: Any = None
         self.sent: list[traffic.Collective] = []
 
@@ -117,6 +118,8 @@ class Cluster:
         self.steps += 1
         self._began, self._events, self._sent_before = self.driver.now(), [], len(self.sent)
         self.memory.begin(self.driver.heap(0).allocated)
+        if self.steps == self.last:
+            raise SystemExit(0)
 
     @property
     def report(self) -> Report:
