@@ -67,7 +67,10 @@ class Parameter(Tensor, metaclass=_OfParameters):
                 f"the tensor has dtype {made.dtype}",
                 remedy="convert it with .to(dtype), or pass requires_grad=False",
             )
-        made.requires_grad = requires_grad
+        if made._origin is None:  # it is new: looking for views of it would take milliseconds in a large program
+            made._needs = requires_grad
+        else:
+            made.requires_grad = requires_grad
         return made
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--card", default="h100", choices=list(CARDS), help="(default h100)")
     parser.add_argument("--interconnect", default="ib-400", metavar="KIND-GBITS", help="of each card (default ib-400)")
     parser.add_argument("--memory", metavar="SIZE", help="of each card, as 80GB (default the card's own)")
-    parser.add_argument("--efficiency", type=float, default=1.0, metavar="X", help="share of predicted kernel speed")
+    parser.add_argument("--efficiency", type=float, default=0.86, metavar="X", help="share of predicted kernel speed")
     parser.add_argument("--steps", type=int, default=2, metavar="N", help="steps to run, the last is shown (default 2)")
     parser.add_argument(
         "--vary", action="append", default=[], metavar="OPTION=A,B", help="run with each value of an option of SCRIPT"

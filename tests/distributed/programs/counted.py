@@ -3,6 +3,8 @@
 The ranks train on the CPU; then rank 0, and the last one, train as one rank of a simulated cluster of as many.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections import Counter
