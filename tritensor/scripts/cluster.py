@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -53,15 +54,13 @@ def main(arguments: Sequence[str]) -> int:
         words = [word for name, value in chosen.items() for word in (f"--{name.lstrip('-')}", value)]
         options.arguments = [*given, *words]
         name = ", ".join([f"{nodes * options.gpus_per_node}", *(f"{key}={value}" for key, value in chosen.items())])
-        found = _one(parser, options, nodes)
+        found = _one(options, nodes)
         failed |= isinstance(found, str)
         rows.append((name, found))
         if options.report or isinstance(found, str):
             print(f"GPUs {name}: {found}\n")
     print(table(rows))
-    print(
-        f"predicted for {options.card}, {options.interconnect}; nothing was measured (docs/cluster.md has the errors)"
-    )
+    print(f"predicted for {options.card}, {options.interconnect}; not measured: docs/cluster.md has the errors")
     if options.chart:
         from ..distributed.cluster.charts import draw
 
@@ -69,24 +68,34 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
-def _one(parser: argparse.ArgumentParser, options: argparse.Namespace, nodes: int) -> Any:
+def _one(options: argparse.Namespace, nodes: int) -> Any:
     """The report of one cluster, or why there is none."""
     from ..distributed.cluster import simulate
 
     facts = options.card, options.interconnect, 0, options.memory, options.efficiency
+    raised: list[BaseException] = []
+    hook = sys.excepthook
     try:
         with simulate(nodes, options.gpus_per_node, *facts) as cluster:
             cluster.last = options.steps
+            sys.excepthook = lambda kind, error, trace: raised.append(error)
             try:
-                status = execute(options)
-            except OutOfMemoryError as error:
-                return str(error)
+                execute(options)
             except SystemExit as end:
-                status = 0 if cluster.steps or not end.code else 1
-        return cluster.report if not status or cluster.steps else "the program failed"
+                if end.code and not cluster.steps:
+                    return f"the program ended with {end.code!r}"
+            finally:
+                sys.excepthook = hook
+            if raised and isinstance(raised[0], OutOfMemoryError):
+                cluster.memory.look(cluster.driver.heap(0))
+                lines = cluster.memory.by_line()[:8]
+                uses = [f"  {readable(nbytes):>11}  {kind} at {site}" for kind, site, nbytes in lines]
+                return "\n".join([str(raised[0]).splitlines()[0], *["in use:", *uses] * bool(uses)])
+            if raised:
+                hook(type(raised[0]), raised[0], raised[0].__traceback__)
+                return f"the program failed: {type(raised[0]).__name__}"
+        return cluster.report
     except TritensorError as error:
-        if nodes < 1:
-            parser.error(str(error))
         return str(error)
 
 

@@ -131,7 +131,7 @@ class _Tiles(NamedTuple):
         if "batches" in self.at:
             arguments[self.at["batches"]] = self.together
         facts = request.constants, request.warps, request.stages, request.name, request.reaches
-        return Request(request.kernel, (1, 1, 1), tuple(arguments), *facts)
+        return Request(request.kernel, (self.split, 1, 1), tuple(arguments), *facts)
 
 
 def _tiles(request: Any) -> _Tiles | None:

@@ -74,8 +74,12 @@ class Memory:
         if used > self.peak:
             self.peak = used
         if used > self._seen * _FINER:
-            self._seen = used
-            self.at_peak = [self._now[each.address] for each in heap.live() if each.address in self._now]
+            self.look(heap)
+
+    def look(self, heap: Any) -> None:
+        """Take what is in use now for the peak."""
+        self._seen = heap.allocated
+        self.at_peak = [self._now[each.address] for each in heap.live() if each.address in self._now]
 
     def is_for(self, x: Any, kind: str) -> None:
         """Say what a tensor's memory is for, as its kind is known now."""

@@ -26,8 +26,8 @@ from .network import network
 from .report import Report
 
 # The share of predicted speed that kernels had on a card: of 88 rows that were measured on an H200 the median of the
-# predicted microseconds (benchmarks/budgets/sm_90.json) over the measured (benchmarks/results/nvidia-h200.json). In it is
-# what data sheets do not say, above all the clock that a card's power allows; stragglers are not.
+# predicted microseconds (benchmarks/budgets/sm_90.json) over the measured (benchmarks/results/nvidia-h200.json). In it
+# is what data sheets do not say, above all the clock that a card's power allows; stragglers are not.
 _EFFICIENCY = 0.86
 _kept: dict[str, Prices] = {}  # by card: a price holds for the process
 
