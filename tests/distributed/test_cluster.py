@@ -323,5 +323,5 @@ def test_charts(tmp_path):
         train(shard=False)
     report = cluster.report
     assert math.isclose(sum(charts.times(report)), report.seconds, rel_tol=1e-6)
-    assert report.draw(tmp_path / "memory.png").stat().st_size > 5_000
+    assert charts.draw_memory(report, tmp_path / "memory.png").stat().st_size > 5_000
     assert charts.draw([("8", report), ("16", report)], tmp_path / "both.svg").exists()

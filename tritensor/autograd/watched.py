@@ -3,9 +3,13 @@ Nothing, in most programs."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+# By number, what is called before and behind each step of every optimizer: `each(optimizer, args, kwargs)`
+before_steps: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+behind_steps: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 # Called with each node that is made, in any thread; what stands here twice is called twice
 on: list[Callable[[Any], None]] = []
 # Called as `each(node, run)` in place of a node's gradient, and return `run()`

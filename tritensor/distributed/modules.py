@@ -5,3 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Module: TypeAlias = Any
+
+#: an optimizer: likewise, as `optim` uses this room for those whose states are divided
+Optimizer: TypeAlias = Any

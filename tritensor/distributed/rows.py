@@ -22,7 +22,7 @@ class Rows(Sequence[Tensor]):
     def __len__(self) -> int:
         return int(self.whole.shape[0])
 
-    def __getitem__(self, rank: Any) -> Any:
+    def __getitem__(self, rank: slice | int) -> Any:
         if isinstance(rank, slice):
             return [self[each] for each in range(*rank.indices(len(self)))]
         if not -len(self) <= rank < len(self):

@@ -49,6 +49,7 @@ class CountedDevice(CompiledSimulator):
     kind = "counted: kernels are priced, not run"
     checks_by_default = False
     cluster: Any = None
+    memory_in_use: Any = None  # what notes the memory that is taken (`distributed.cluster.memory`)
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
+from ..autograd import watched
 from ..autograd.mode import enable_grad, no_grad
 from ..drivers.capture import capturing
 from ..drivers.refusals import refuse
@@ -46,21 +47,17 @@ _HOOK_TABLES = (
 _NOT_KEPT = frozenset((*_HOOK_TABLES, "_tables", "_plans"))
 
 
-_every_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-_every_post: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-
-
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call a function before each step of every optimizer, as `hook(optimizer, args, kwargs)`."""
-    handle = RemovableHandle(_every_pre)
-    _every_pre[handle.id] = hook
+    handle = RemovableHandle(watched.before_steps)
+    watched.before_steps[handle.id] = hook
     return handle
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call a function after each step of every optimizer, as `hook(optimizer, args, kwargs)`."""
-    handle = RemovableHandle(_every_post)
-    _every_post[handle.id] = hook
+    handle = RemovableHandle(watched.behind_steps)
+    watched.behind_steps[handle.id] = hook
     return handle
 
 
@@ -72,7 +69,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         if self._stepping:  # called by a subclass's step: only the outer call runs the hooks
             return step(self, *args, **kwargs)
         args = (self, *args)  # a hook sees the arguments of the method, and may replace them
-        for hook in (*self._step_pre_hooks.values(), *_every_pre.values()):
+        for hook in (*self._step_pre_hooks.values(), *watched.before_steps.values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -85,7 +82,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             result = step(*args, **kwargs)
         finally:
             self._stepping = False
-        for hook in (*self._step_post_hooks.values(), *_every_post.values()):
+        for hook in (*self._step_post_hooks.values(), *watched.behind_steps.values()):
             hook(self, args, kwargs)
         return result
 

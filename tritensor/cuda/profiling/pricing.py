@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...drivers.counted import CountedDevice
+from ...drivers.loading import Compiled
 from ...drivers.ptx.counters import Counters
+from ...drivers.streams import Stream
 from ...runtime.launch import Request
 from .cards import Card
 from .launches import Launch
@@ -26,6 +29,10 @@ _STEPS = 6, 10
 _ROUNDED = 4  # launches that differ in nothing but their numbers, from which on these are not looked at
 _SUMS = ("waits", "wavefronts", "least", "branches", "divergent")
 _TABLES = ("warps", "lanes", "requested", "needed", "sectors")
+
+
+# The code, what it asked for, and of the buffers their sizes and whether they are arguments.
+_Counts: TypeAlias = tuple[Compiled, Any, np.ndarray, np.ndarray]
 
 
 class Price(NamedTuple):
@@ -49,7 +56,7 @@ class Prices:
         self._counted: Any = None
         self._driver: Any = None
 
-    def of(self, driver: Any, stream: Any, request: Any) -> Price:
+    def of(self, driver: CountedDevice, stream: Stream, request: Request) -> Price:
         """The price of a launch on a counted device (`drivers.counted`)."""
         program, values = request.compiled(driver, stream)
         sizes, numbers = [], []
@@ -66,14 +73,14 @@ class Prices:
             self.known.setdefault(form, price)
         return price
 
-    def _price(self, driver: Any, stream: Any, request: Any) -> Price:
+    def _price(self, driver: CountedDevice, stream: Stream, request: Request) -> Price:
         tiles = _tiles(request)
         if tiles is None:
             self._blocks = sampled(request.grid, 1)
             counted = self._count(driver, stream, request)
             grid = request.grid
         else:
-            grid = (tiles.count, 1, 1)
+            grid = (tiles.tiles, 1, 1)
             self._blocks = np.zeros(1, np.int64)
             few, more = (self._count(driver, stream, tiles.cut(request, steps)) for steps in _STEPS)
             counted = _line(few, more, (tiles.steps - _STEPS[0]) / (_STEPS[1] - _STEPS[0]), tiles.together)
@@ -82,7 +89,7 @@ class Prices:
         work = sum(number for units, number in launch.operations.items() if units in self.card.tensor)
         return Price(launch.name, launch.predicted.seconds, launch.predicted.bound, work, launch.dram)
 
-    def _count(self, driver: Any, stream: Any, request: Any) -> Any:
+    def _count(self, driver: CountedDevice, stream: Stream, request: Request) -> _Counts:
         before, driver.recorder, self._driver = driver.recorder, self, driver
         try:
             driver.run(stream, request)
@@ -91,7 +98,13 @@ class Prices:
         return self._counted
 
     def record(
-        self, compiled: Any, grid: Any, values: Sequence[Any], queue: Any, spans: Sequence[Any], run: Any
+        self,
+        compiled: Compiled,
+        grid: tuple[int, int, int],
+        values: Sequence[int | bytes],
+        queue: object,
+        spans: Sequence[tuple[int, int, str]],
+        run: Callable[..., None],
     ) -> None:
         """Run the blocks of a sample and keep their counts, as `profile.record` does."""
         bases = [address for address, _, _ in spans] or [0]
@@ -112,14 +125,14 @@ class Prices:
 class _Tiles(NamedTuple):
     """The tiles of a matrix product, the steps of each along the depth, and where the sizes are among the arguments."""
 
-    count: int
+    tiles: int
     steps: float
     at: dict[str, int]
     blocks: tuple[int, int, int]
     split: int
     together: int  # tiles that one program computes when it is cut: of batches, 1 and multiples of 16 are other code
 
-    def cut(self, request: Any, steps: int) -> Request:
+    def cut(self, request: Request, steps: int) -> Request:
         """A launch of the same code for a tile of so many steps, or a few such tiles."""
         arguments, (height, width, depth) = list(request.arguments), self.blocks
         units = {"rows": height, "cols": width, "depth": depth * self.split}
@@ -134,12 +147,13 @@ class _Tiles(NamedTuple):
         return Request(request.kernel, (self.split, 1, 1), tuple(arguments), *facts)
 
 
-def _tiles(request: Any) -> _Tiles | None:
+def _tiles(request: Request) -> _Tiles | None:
     """The tiles of a matrix product of some size; None for other kernels."""
     names, constants = [*request.kernel.arguments], request.constants
     if not {*names, *constants} >= _TILED:
         return None
-    at = {name: names.index(name) for name in ("rows", "cols", "depth", "batches", "parts") if name in names}
+    sizes = {"rows", "cols", "depth", "batches", "parts"}
+    at = {name: place for place, name in enumerate(names) if name in sizes}
     rows, cols, depth = (request.arguments[at[name]] for name in ("rows", "cols", "depth"))
     height, width, step = (constants[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     split = request.arguments[at["parts"]] if "parts" in at else 1  # of the depth, among programs
@@ -154,7 +168,7 @@ def _tiles(request: Any) -> _Tiles | None:
     return _Tiles(count, steps, at, (height, width, step), split, together)
 
 
-def _line(few: Any, more: Any, far: float, blocks: int) -> Any:
+def _line(few: _Counts, more: _Counts, far: float, blocks: int) -> _Counts:
     """Counts of some tiles on the line through two counts, `far` times their distance behind the first."""
     compiled, first, sizes, passed = few
     second = more[1]

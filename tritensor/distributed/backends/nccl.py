@@ -114,8 +114,8 @@ class NcclBackend:
 
     host_waits = False
 
-    def __init__(self, rank: int, size: int, binding: Any = None) -> None:
-        self.nccl = binding or _load()
+    def __init__(self, rank: int, size: int, binding: object = None) -> None:
+        self.nccl: Any = binding or _load()
         self.rank, self.size = rank, size
         self.device = devices.cuda(devices.current_index())
         self._open = 0
@@ -238,12 +238,12 @@ class NcclBackend:
     def all_gather(self, parts: Sequence[Tensor], x: Tensor) -> Any:
         """Start to give every process every `x`, in `parts` by rank."""
         dense = self._dense(x)
-        direct = isinstance(parts, Rows)
-        rows = parts.whole if direct else empty(self.size, *x.shape, dtype=x.dtype, device=x.device)
+        whole = parts.whole if isinstance(parts, Rows) else None
+        rows = empty(self.size, *x.shape, dtype=x.dtype, device=x.device) if whole is None else whole
 
         def finish() -> None:
-            if direct:
-                _overwrite(rows, rows)
+            if whole is not None:
+                _overwrite(whole, whole)
                 return
             for rank, part in enumerate(parts):
                 _overwrite(part, rows[rank])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .charts import draw, draw_memory
 from .report import Report
 from .simulation import Cluster, simulate
 
-__all__ = ["Cluster", "Report", "simulate"]
+__all__ = ["Cluster", "Report", "draw", "draw_memory", "simulate"]

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from ... import cuda
 from ...autograd.mode import no_grad
+from ...drivers.counted import CountedDevice
 from ...tensors import Tensor
 from ..backends.nccl import NcclBackend
 from ..reduction import ReduceOp
@@ -29,7 +29,9 @@ class _Binding:
 
     SUM, AVG, PROD, MIN, MAX = "SUM", "AVG", "PROD", "MIN", "MAX"
 
-    def __init__(self, driver: Any, network: Network, rank: int, ranks: Sequence[int], stream: Any) -> None:
+    def __init__(
+        self, driver: CountedDevice, network: Network, rank: int, ranks: Sequence[int], stream: cuda.Stream
+    ) -> None:
         self.driver, self.network, self.rank, self.ranks, self.stream = driver, network, rank, ranks, stream
         self.size, self._depth = len(ranks), 0
         self._sizes: Counter[str] = Counter()
@@ -55,11 +57,11 @@ class _Binding:
                 self.driver.spend(self.stream.handle, operator, seconds)
             self._sizes.clear()
 
-    def _numbers(self, span: Any) -> np.ndarray:
+    def _numbers(self, span: object) -> np.ndarray:
         """The memory of a span, as far as its type has a name."""
         facts = getattr(span, "__cuda_array_interface__", None)
         if facts is None:
-            x = span._flat
+            x: Tensor = span._flat  # type: ignore[attr-defined]
             return self.driver.memory(x.data_ptr(), x._data.nbytes).view(x._data.dtype)
         kind = np.dtype(facts["typestr"])
         return self.driver.memory(facts["data"][0], prod(facts["shape"]) * kind.itemsize).view(kind)
@@ -68,38 +70,38 @@ class _Binding:
         if sent.nbytes <= _SMALL:
             received[:] = sent * sent.dtype.type(self.size) if op == "SUM" else sent
 
-    def allreduce(self, sendbuf: Any, recvbuf: Any, op: str, *, stream: int) -> None:
+    def allreduce(self, sendbuf: object, recvbuf: object, op: str, *, stream: int) -> None:
         """Count it."""
         sent = self._numbers(sendbuf)
         self._reduced(sent, self._numbers(recvbuf), op)
         self._put("all_reduce", sent.nbytes)
 
-    def reduce(self, sendbuf: Any, recvbuf: Any, op: str, root: Any = None, *, stream: int) -> None:
+    def reduce(self, sendbuf: object, recvbuf: object, op: str, root: int | None = None, *, stream: int) -> None:
         """Count it."""
         self._put("reduce", self._numbers(sendbuf).nbytes)
 
-    def broadcast(self, sendbuf: Any, recvbuf: Any, root: int, *, stream: int) -> None:
+    def broadcast(self, sendbuf: object, recvbuf: object, root: int, *, stream: int) -> None:
         """Count it."""
         self._put("broadcast", self._numbers(sendbuf).nbytes)
 
-    def allgather(self, sendbuf: Any, recvbuf: Any, *, stream: int) -> None:
+    def allgather(self, sendbuf: object, recvbuf: object, *, stream: int) -> None:
         """Count it."""
         sent, received = self._numbers(sendbuf), self._numbers(recvbuf)
         if sent.nbytes <= _SMALL:
             received.reshape(self.size, -1)[:] = sent
         self._put("all_gather", received.nbytes)
 
-    def reduce_scatter(self, sendbuf: Any, recvbuf: Any, op: str, *, stream: int) -> None:
+    def reduce_scatter(self, sendbuf: object, recvbuf: object, op: str, *, stream: int) -> None:
         """Count it."""
         sent = self._numbers(sendbuf)
         self._reduced(sent.reshape(self.size, -1)[self.rank], self._numbers(recvbuf), op)
         self._put("reduce_scatter", sent.nbytes)
 
-    def send(self, sendbuf: Any, peer: int, *, stream: int) -> None:
+    def send(self, sendbuf: object, peer: int, *, stream: int) -> None:
         """Count it."""
         self._put("message", self._numbers(sendbuf).nbytes)
 
-    def recv(self, recvbuf: Any, peer: int, *, stream: int) -> None:
+    def recv(self, recvbuf: object, peer: int, *, stream: int) -> None:
         """Nothing comes."""
 
     def destroy(self) -> None:
@@ -109,7 +111,7 @@ class _Binding:
 class CountedNccl(NcclBackend):
     """NCCL of one rank among others that are not there."""
 
-    def __init__(self, driver: Any, network: Network, rank: int, ranks: Sequence[int]) -> None:
+    def __init__(self, driver: CountedDevice, network: Network, rank: int, ranks: Sequence[int]) -> None:
         super().__init__(rank, len(ranks), _Binding)
         self.stream = cuda.Stream(self.device)
         self.nccl = self.communicator = _Binding(driver, network, rank, ranks, self.stream)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...errors import DeviceError
 from .memory import KINDS
+from .report import Report
+
+Axes: TypeAlias = Any  # and whatever else is matplotlib's, which is not needed to import this
 
 _COLOURS = (
     "#1d4ed8",
@@ -40,14 +43,14 @@ def _pyplot() -> Any:
     return plt
 
 
-def times(report: Any) -> list[float]:
+def times(report: Report) -> list[float]:
     """The seconds of a step by what they go to: products, other kernels, waiting for messages, nothing."""
     waits = sum(report.exposed.values())
     products = min(report.products, report.computing)
     return [products, report.computing - products, waits, max(report.seconds - report.computing - waits, 0.0)]
 
 
-def draw(rows: Sequence[tuple[str, Any]], path: str | Path) -> Path:
+def draw(rows: Sequence[tuple[str, Report]], path: str | Path) -> Path:
     """Draw a step on several clusters into a PNG or SVG; returns its path.
 
     Args:
@@ -78,7 +81,9 @@ def draw(rows: Sequence[tuple[str, Any]], path: str | Path) -> Path:
     return _saved(plt, figure, Path(path))
 
 
-def stacked(axes: Any, names: Sequence[str], parts: Sequence[Any], labels: Sequence[str], colours: Any) -> None:
+def stacked(
+    axes: Axes, names: Sequence[str], parts: Sequence[Sequence[float]], labels: Sequence[str], colours: Sequence[str]
+) -> None:
     """Bars of parts upon each other; of labels only those that show."""
     base = [0.0] * len(names)
     for values, label, colour in zip(parts, labels, colours, strict=False):
@@ -87,7 +92,7 @@ def stacked(axes: Any, names: Sequence[str], parts: Sequence[Any], labels: Seque
             base = [low + value for low, value in zip(base, values, strict=True)]
 
 
-def draw_memory(report: Any, path: str | Path) -> Path:
+def draw_memory(report: Report, path: str | Path) -> Path:
     """Draw the memory in use over a step; as `draw`."""
     plt = _pyplot()
     figure, axes = plt.subplots(figsize=(9, 3.6), dpi=120)
@@ -100,7 +105,7 @@ def draw_memory(report: Any, path: str | Path) -> Path:
     return _saved(plt, figure, Path(path))
 
 
-def _saved(plt: Any, figure: Any, path: Path) -> Path:
+def _saved(plt: Axes, figure: Axes, path: Path) -> Path:
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 from ...autograd.mode import recording
 from ...drivers import ledger
-from ...drivers.allocator import Arena, Block
+from ...drivers.allocator import Arena, Block, Heap
 
 #: kinds of memory in the order of charts
-KINDS = ("parameters", "gradients", "optimizer state", "activations", "gathered parameters", "gradients that are sent")
-KINDS += ("gradients that are kept whole", "backward pass", "optimizer step", "other")
+KINDS = [
+    *("parameters", "gradients", "optimizer state", "activations", "gathered parameters", "gradients that are sent"),
+    *("gradients that are kept whole", "backward pass", "optimizer step", "other"),
+]
 _FINER = 1.01  # the growth of a peak from which on what is alive is looked at again
 
 
@@ -28,7 +30,7 @@ class CountedArena(Arena):
 
     __slots__ = ()
 
-    def take(self, use: Any) -> Block:
+    def take(self, use: object) -> Block:
         """A block, as `Arena.take`."""
         block = super().take(use)
         memory = self.driver.memory_in_use  # type: ignore[attr-defined]
@@ -55,10 +57,11 @@ class Memory:
 
     def begin(self, before: int = 0) -> None:
         """Begin a step, with so many bytes in use."""
-        self.peak, self.at_peak, self.over_time, self._seen = before, [], [], 0
-        self.reserved = 0
+        self.peak, self.reserved, self._seen = before, 0, 0
+        self.at_peak: list[Use] = []
+        self.over_time: list[tuple[float, int]] = []
 
-    def taken(self, block: Block, heap: Any) -> None:
+    def taken(self, block: Block, heap: Heap) -> None:
         """Note a block."""
         self._number += 1
         if ledger.purpose.name:
@@ -76,12 +79,12 @@ class Memory:
         if used > self._seen * _FINER:
             self.look(heap)
 
-    def look(self, heap: Any) -> None:
+    def look(self, heap: Heap) -> None:
         """Take what is in use now for the peak."""
         self._seen = heap.allocated
         self.at_peak = [self._now[each.address] for each in heap.live() if each.address in self._now]
 
-    def is_for(self, x: Any, kind: str) -> None:
+    def is_for(self, x: object, kind: str) -> None:
         """Say what a tensor's memory is for, as its kind is known now."""
         buffer = getattr(getattr(x, "_data", None), "buffer", None)
         use = self._now.get(getattr(buffer, "address", 0))

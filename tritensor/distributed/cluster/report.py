@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from ...cuda.profiling import Card
+from ...cuda.profiling.pricing import Price
 from ...drivers.allocator import readable
-from ...drivers.counted import replayed
+from ...drivers.counted import CountedDevice, replayed
 from ...runtime.log import duration
 from .. import traffic
+from .memory import Memory
+from .network import Network
+
+
+class Event(NamedTuple):
+    """What a stream did: its name, stream, start and seconds, and which pass of training ran."""
+
+    name: str
+    stream: object
+    start: float
+    seconds: float
+    phase: str
+    price: Price | None
 
 
 class Report:
@@ -33,12 +47,15 @@ class Report:
     """
 
     def __init__(
-        self, cluster: Any, events: Sequence[Any], sent: Sequence[traffic.Collective], start: float, end: float
+        self,
+        facts: tuple[int, int, Card, Network, CountedDevice, Memory],
+        events: Sequence[Event],
+        sent: Sequence[traffic.Collective],
+        start: float,
     ) -> None:
-        memory, card = cluster.memory, cluster.card
-        self.ranks, self.card, self.network = cluster.size, card.name, cluster.network.name
-        self.nodes, self.capacity = cluster.nodes, cluster.driver.total_memory(0)
-        self.start, self.seconds = start, end - start
+        self.ranks, self.nodes, card, network, driver, memory = facts
+        self.card, self.network, self.capacity = card.name, network.name, driver.total_memory(0)
+        self.start, self.seconds = start, driver.now() - start
         self.peak_memory, self.reserved_memory = memory.peak, memory.reserved
         self.memory, self.memory_lines = memory.by_kind(), memory.by_line()
         self.memory_over_time = [(time - start, nbytes) for time, nbytes in memory.over_time]
@@ -46,11 +63,9 @@ class Report:
         self.sent: Counter[str] = Counter()
         for each in sent:
             self.sent[each.operator] += each.sent
-        self.events, self._log = events, cluster.driver.log
-        self.exposed: Counter[str] = Counter()
-        self.bounds: Counter[str] = Counter()
-        self.kernels: Counter[str] = Counter()
-        self.phases: Counter[str] = Counter()
+        self.events, self._log = events, driver.log
+        self.exposed: defaultdict[str, float] = defaultdict(float)
+        self.bounds, self.kernels, self.phases = (defaultdict[str, float](float) for _ in range(3))
         self.communicating = self.computing = self.products = forward = operations = 0.0
         for event in events:
             if event.price is not None:
@@ -82,7 +97,7 @@ class Report:
     @property
     def in_the_way(self) -> list[tuple[str, float]]:
         """What the step's time goes to besides products at the speed of tensor cores: names and shares of the step."""
-        found: Counter[str] = Counter()
+        found: defaultdict[str, float] = defaultdict(float)
         for name, seconds in self.exposed.items():
             found[f"waiting for {name}"] += seconds
         found["kernels that multiply no matrices"] = self.computing - self.products
@@ -91,17 +106,8 @@ class Report:
         idle = self.seconds - self.computing - sum(self.exposed.values())
         if idle > 0.01 * self.seconds:
             found["no kernel runs"] += idle
-        return [(name, seconds / self.seconds) for name, seconds in found.most_common() if self.seconds]
-
-    def draw(self, path: str | Path) -> Path:
-        """Draw the memory in use over the step into a PNG or SVG; returns its path.
-
-        Raises:
-            DeviceError: matplotlib is not installed.
-        """
-        from .charts import draw_memory
-
-        return draw_memory(self, path)
+        ordered = sorted(found.items(), key=lambda row: -row[1])
+        return [(name, seconds / self.seconds) for name, seconds in ordered if seconds and self.seconds]
 
     def __str__(self) -> str:
         lines = [

@@ -7,40 +7,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib.util import find_spec
-from typing import Any, NamedTuple
 
 from ... import settings
+from ...autograd import watched
 from ...autograd.mode import recording
+from ...cuda.profiling import Card
 from ...cuda.profiling import card as card_of
 from ...cuda.profiling.pricing import Price, Prices
 from ...drivers.counted import CountedDevice
 from ...drivers.current import use
 from ...drivers.sizes import parse_memory
+from ...drivers.streams import Stream
 from ...errors import ArgumentError, DeviceError
-from ...optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from ...runtime.launch import Request
 from .. import groups, traffic
 from ..job import Job
+from ..modules import Optimizer
+from ..process_group import ProcessGroup
 from .backend import CountedHost, CountedNccl
 from .memory import CountedArena, Memory
-from .network import network
-from .report import Report
+from .network import Network, network
+from .report import Event, Report
 
 # The share of predicted speed that kernels had on a card: of 88 rows that were measured on an H200 the median of the
 # predicted microseconds (benchmarks/budgets/sm_90.json) over the measured (benchmarks/results/nvidia-h200.json). In it
 # is what data sheets do not say, above all the clock that a card's power allows; stragglers are not.
 _EFFICIENCY = 0.86
 _kept: dict[str, Prices] = {}  # by card: a price holds for the process
-
-
-class Event(NamedTuple):
-    """What a stream did: its name, stream, start and seconds, and whether a backward pass ran."""
-
-    name: str
-    stream: Any
-    start: float
-    seconds: float
-    phase: str
-    price: Price | None
 
 
 class Cluster:
@@ -52,7 +45,7 @@ class Cluster:
         steps: how many have ended. last: behind how many the program is ended (`SystemExit`); 0 for none.
     """
 
-    def __init__(self, nodes: int, gpus_per_node: int, card: Any, links: Any, rank: int) -> None:
+    def __init__(self, nodes: int, gpus_per_node: int, card: Card, links: Network, rank: int) -> None:
         self.card, self.network, self.rank = card, links, rank
         self.nodes, self.gpus_per_node, self.size = nodes, gpus_per_node, nodes * gpus_per_node
         self.prices = _kept.setdefault(card.name, Prices(card))
@@ -62,17 +55,17 @@ class Cluster:
         self._began, self._sent_before = 0.0, 0
         self._step: Report | None = None
         self.steps, self.last = 0, 0
-        self.driver: Any = None
+        self.driver: CountedDevice
         self.sent: list[traffic.Collective] = []
 
     # -- what the device asks
 
-    def price(self, driver: Any, stream: Any, request: Any) -> tuple[str, float]:
+    def price(self, driver: CountedDevice, stream: Stream, request: Request) -> tuple[str, float]:
         """The name and the seconds of a launch."""
         self._priced = found = self.prices.of(driver, stream, request)
         return found.name, found.seconds
 
-    def passed(self, name: str, queue: Any, start: float, seconds: float) -> None:
+    def passed(self, name: str, queue: object, start: float, seconds: float) -> None:
         """A stream did something."""
         phase = "optimizer" if self.memory.in_optimizer else "forward" if recording.current is None else "backward"
         self._events.append(Event(name, queue, start, seconds, phase, self._priced))
@@ -86,19 +79,19 @@ class Cluster:
         job.counted, job.local_rank = True, self.rank % self.gpus_per_node
         return job, None
 
-    def transports(self, made: Any) -> tuple[Any, Any]:
+    def transports(self, made: ProcessGroup) -> tuple[CountedHost, CountedNccl]:
         """What carries tensors of the host and of the device in a group."""
         return CountedHost(made.rank(), made.size()), CountedNccl(self.driver, self.network, made.rank(), made.ranks)
 
     # -- steps
 
-    def _before_step(self, optimizer: Any, *_: object) -> None:
+    def _before_step(self, optimizer: Optimizer, *_: object) -> None:
         for group in optimizer.param_groups:
             for p in group["params"]:
                 self.memory.is_for(p._grad, "gradients")
         self.memory.in_optimizer = True
 
-    def _after_step(self, optimizer: Any, *_: object) -> None:
+    def _after_step(self, optimizer: Optimizer, *_: object) -> None:
         self.memory.in_optimizer = False
         for group in optimizer.param_groups:
             for p in group["params"]:
@@ -113,7 +106,8 @@ class Cluster:
         Optimizers call it; a program without one does so itself.
         """
         self.driver.host = self.driver.now()  # as programs that read the loss once a step
-        self._step = Report(self, self._events, self.sent[self._sent_before :], self._began, self.driver.now())
+        facts = self.size, self.nodes, self.card, self.network, self.driver, self.memory
+        self._step = Report(facts, self._events, self.sent[self._sent_before :], self._began)
         self.driver.log = []
         self.steps += 1
         self._began, self._events, self._sent_before = self.driver.now(), [], len(self.sent)
@@ -200,16 +194,13 @@ def simulate(
     driver.efficiency = efficiency
     driver.arena, driver.memory_in_use, driver.cluster = CountedArena, cluster.memory, cluster
     cluster.driver, cluster.memory.clock = driver, driver.now
-    handles = (
-        register_optimizer_step_pre_hook(cluster._before_step),
-        register_optimizer_step_post_hook(cluster._after_step),
-    )
+    number = -id(cluster)  # hooks of programs have positive ones
+    watched.before_steps[number], watched.behind_steps[number] = cluster._before_step, cluster._after_step
     with traffic.count_collectives() as cluster.sent, _environment(cluster), use(driver):
         try:
             yield cluster
         finally:
-            for handle in handles:
-                handle.remove()
+            del watched.before_steps[number], watched.behind_steps[number]
             if groups.is_initialized():
                 groups.destroy_process_group()
             driver.close()

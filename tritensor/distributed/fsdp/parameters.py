@@ -381,7 +381,7 @@ class Group:
         copies = self.meshes.copies if self.all_reduces else None
         for lot, shapes, own, work in begun:
             chained = copies is not None and not copies.transport(own).host_waits
-            if chained:
+            if chained and work is not None:
                 with cuda.stream(_behind(own.device)):
                     work.wait()
                     work = collectives.all_reduce(own, op, copies, async_op=True)
@@ -396,7 +396,9 @@ class Group:
         rows = [padded(part(grad, each.dim, each.count, rank), each.dim, each.step) for rank in range(each.count)]
         return stack(rows)
 
-    def _take(self, own: Tensor, lot: Sequence[ShardedParameter], shapes: Sequence[Any], copies: Any) -> None:
+    def _take(
+        self, own: Tensor, lot: Sequence[ShardedParameter], shapes: Sequence[Any], copies: ProcessGroup | None
+    ) -> None:
         """Add the averages to the gradients of the parts, after those of the ranks that have the same part."""
         if self.divide is not None:
             own.div_(self.divide)
