@@ -21,7 +21,7 @@ from ...drivers.streams import Stream
 from ...runtime.launch import Request
 from .cards import Card
 from .launches import Launch
-from .recorder import sampled
+from .recorder import buffers_of, sampled
 
 _TILED = {"rows", "cols", "depth", "BLOCK_M", "BLOCK_N", "BLOCK_K"}
 # Steps along the depth of the two tiles: more than the stages of any pipeline here.
@@ -107,14 +107,7 @@ class Prices:
         run: Callable[..., None],
     ) -> None:
         """Run the blocks of a sample and keep their counts, as `profile.record` does."""
-        bases = [address for address, _, _ in spans] or [0]
-        sizes = np.array([nbytes for _, nbytes, _ in spans] or [0])
-        passed = np.zeros(len(bases), np.bool_)
-        for value in values:
-            value = int.from_bytes(value[:8], "little") if isinstance(value, bytes) else value
-            at = int(np.searchsorted(bases, value, "right")) - 1
-            if at >= 0 and value < bases[at] + int(sizes[at]):
-                passed[at] = True
+        bases, sizes, passed, _ = buffers_of(values, spans)
         counters = Counters(bases)
         run(counters, self._blocks)
         counters.finish()

@@ -120,18 +120,8 @@ class profile:
         blocks = math.prod(grid)
         sample = 0 if self._plain and not compiled.plain else self.sample
         numbers = sampled(grid, sample) if 0 < sample < blocks else None
-        bases = [address for address, _, _ in spans] or [0]
-        sizes = np.array([nbytes for _, nbytes, _ in spans] or [0])
-        alike, passed = [], np.zeros(len(bases), np.bool_)
-        for value in values:
-            value = int.from_bytes(value[:8], "little") if isinstance(value, bytes) else value  # a map's address
-            at = int(np.searchsorted(bases, value, "right")) - 1
-            if at >= 0 and value < bases[at] + int(sizes[at]):  # of an address, its alignment and the buffer's size
-                passed[at] = True
-                alike.append(((value - bases[at]) % 128, int(sizes[at])))
-            else:
-                alike.append((value, 0))
-        key = compiled.binary, grid, tuple(alike)
+        bases, sizes, passed, alike = buffers_of(values, spans)
+        key = compiled.binary, grid, alike
         counted, seconds = self._alike.get(key, (None, 0.0))
         if counted is None or not sample or (numbers is None and seconds < _SLOW):
             counters, start = Counters(bases), time.perf_counter()
@@ -153,6 +143,25 @@ class profile:
     def roofline(self, path: str | Path) -> None:
         """Draw the kernels below the card's limits into a PNG; needs matplotlib."""
         report.roofline(self.card, self.launches, Path(path))
+
+
+def buffers_of(
+    values: Sequence[int | bytes], spans: Sequence[tuple[int, int, str]]
+) -> tuple[list[int], np.ndarray, np.ndarray, tuple[tuple[int, int], ...]]:
+    """Where buffers begin, their sizes, and which are arguments; of each argument what makes launches alike: the
+    alignment and the size of a buffer, or a number."""
+    bases = [address for address, _, _ in spans] or [0]
+    sizes = np.array([nbytes for _, nbytes, _ in spans] or [0])
+    alike, passed = [], np.zeros(len(bases), np.bool_)
+    for value in values:
+        value = int.from_bytes(value[:8], "little") if isinstance(value, bytes) else value  # a map's address
+        at = int(np.searchsorted(bases, value, "right")) - 1
+        if at >= 0 and value < bases[at] + int(sizes[at]):
+            passed[at] = True
+            alike.append(((value - bases[at]) % 128, int(sizes[at])))
+        else:
+            alike.append((value, 0))
+    return bases, sizes, passed, tuple(alike)
 
 
 def count(function: Callable[[], object], sample: int = 0) -> profile:

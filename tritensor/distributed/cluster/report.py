@@ -15,6 +15,9 @@ from .. import traffic
 from .memory import Memory
 from .network import Network
 
+# Names of what is on its way between ranks, in streams.
+_MESSAGES = ("all_", "reduce", "broadcast", "message")
+
 
 class Event(NamedTuple):
     """What a stream did: its name, stream, start and seconds, and which pass of training ran."""
@@ -67,6 +70,7 @@ class Report:
         self.exposed: defaultdict[str, float] = defaultdict(float)
         self.bounds, self.kernels, self.phases = (defaultdict[str, float](float) for _ in range(3))
         self.communicating = self.computing = self.products = forward = operations = 0.0
+        computes = {event.stream for event in events if event.price is not None}  # others wait for the order alone
         for event in events:
             if event.price is not None:
                 self.computing += event.seconds
@@ -77,8 +81,9 @@ class Report:
                 self.products += event.seconds * (event.price.operations > 0)
                 forward += event.price.operations * (event.phase == "forward")
             elif event.name.startswith("waits for "):
-                if any(message in event.name for message in ("all_", "reduce", "broadcast", "message")):
-                    self.exposed[event.name.removeprefix("waits for ")] += event.seconds
+                message = event.name.removeprefix("waits for ")
+                if event.stream in computes and message.startswith(_MESSAGES):
+                    self.exposed[message] += event.seconds
             elif not event.name.startswith("copy"):
                 self.communicating += event.seconds
         self._most = card.tensor["bf16"]
