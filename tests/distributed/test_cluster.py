@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -27,6 +28,7 @@ from tritensor.optim.optimizer import register_optimizer_step_post_hook, registe
 from ..needs import needs_triton
 from .jobs import launch, needs_mpi
 
+ROOT = Path(__file__).parents[2]
 KINDS = {2: ["ddp", "fsdp", "tp"], 3: ["ddp", "fsdp"], 4: ["ddp", "fsdp", "hsdp", "tp"], 5: ["ddp", "fsdp"]}
 KINDS |= {6: ["ddp", "fsdp", "hsdp"], 7: ["ddp", "fsdp"], 8: ["ddp", "fsdp", "hsdp", "tp"]}
 
@@ -325,3 +327,25 @@ def test_charts(tmp_path):
     assert math.isclose(sum(charts.times(report)), report.seconds, rel_tol=1e-6)
     assert charts.draw_memory(report, tmp_path / "memory.png").stat().st_size > 5_000
     assert charts.draw([("8", report), ("16", report)], tmp_path / "both.svg").exists()
+
+
+@needs_mpi
+@pytest.mark.thorough
+@pytest.mark.parametrize("options", [["--recompute", "1"], ["--tp", "2"], ["--copies", "2", "--accumulate", "2"]])
+def test_the_program_that_is_predicted_trains(options):
+    words = [
+        sys.executable,
+        "-m",
+        "tritensor",
+        "launch",
+        "-n",
+        "2",
+        "examples/train_llama.py",
+        "--steps",
+        "3",
+        *options,
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    losses = [float(line.split()[3].rstrip(",")) for line in done.stdout.splitlines()]
+    assert (done.returncode, len(losses)) == (0, 3), done.stderr
+    assert all(abs(loss - math.log(256)) < 0.2 for loss in losses)
