@@ -24,7 +24,11 @@ from tritensor.distributed.cluster import draw, simulate
 from tritensor.errors import OutOfMemoryError
 
 ROOT = Path(__file__).parents[2]
-PROGRAM, PAGE, STORED = ROOT / "examples" / "train_llama.py", ROOT / "docs" / "cluster.md", RESULTS / "cluster-llama.json"
+PROGRAM, PAGE, STORED = (
+    ROOT / "examples" / "train_llama.py",
+    ROOT / "docs" / "cluster.md",
+    RESULTS / "cluster-llama.json",
+)
 NODES = (1, 2, 4, 8, 16, 32, 64, 128)
 START = "<!-- from benchmarks/results/cluster-llama.json by `python -m benchmarks.cluster.llama` -->\n"
 END = "<!-- end -->"
