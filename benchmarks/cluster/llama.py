@@ -24,11 +24,8 @@ from tritensor.distributed.cluster import draw, simulate
 from tritensor.errors import OutOfMemoryError
 
 ROOT = Path(__file__).parents[2]
-PROGRAM, PAGE, STORED = (
-    ROOT / "examples" / "train_llama.py",
-    ROOT / "docs" / "cluster.md",
-    RESULTS / "cluster-llama.json",
-)
+PROGRAM, PAGE = ROOT / "examples" / "train_llama.py", ROOT / "docs" / "cluster.md"
+STORED = RESULTS / "cluster-llama.json"
 NODES = (1, 2, 4, 8, 16, 32, 64, 128)
 START = "<!-- from benchmarks/results/cluster-llama.json by `python -m benchmarks.cluster.llama` -->\n"
 END = "<!-- end -->"
@@ -101,7 +98,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="names that contain it")
     given = parser.parse_args()
-    stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {"what": "predicted", "runs": {}}
+    stored: dict[str, Any] = {"what": "predicted, not measured", "runs": {}}
+    if STORED.exists():
+        stored = json.loads(STORED.read_text(encoding="utf-8"))
     for number, (name, (options, batch, sharing)) in enumerate(VARIANTS.items(), 1):
         if given.only not in name:
             continue

@@ -6,6 +6,7 @@ import argparse
 import itertools
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..drivers.allocator import readable
 from ..errors import OutOfMemoryError, TritensorError
 from ..runtime.log import duration
 from ..tensors.printing import aligned
+from ..types.devices import device
 from .run import execute, parsed
 
 
@@ -28,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tritensor cluster",
         description="Run a training program as one rank of clusters that are not there: memory, bytes sent and "
-        "predicted time of a step. Nothing is measured; large models should be made on the device or on meta.",
+        "predicted time of a step. Nothing is measured.",
     )
     parser.add_argument("--nodes", default="1", metavar="N,...", help="numbers of machines (default 1)")
     parser.add_argument("--gpus-per-node", type=int, default=8, metavar="N", help="(default 8)")
@@ -39,6 +41,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--steps", type=int, default=2, metavar="N", help="steps to run, the last is shown (default 2)")
     parser.add_argument(
         "--vary", action="append", default=[], metavar="OPTION=A,B", help="run with each value of an option of SCRIPT"
+    )
+    parser.add_argument(
+        "--on-card",
+        action="store_true",
+        help="make on the card what SCRIPT makes without naming a device: a large model",
     )
     parser.add_argument("--chart", type=Path, metavar="FILE.png", help="draw memory and time; needs matplotlib")
     parser.add_argument("--report", action="store_true", help="print memory, messages and time of each by line")
@@ -80,7 +87,8 @@ def _one(options: argparse.Namespace, nodes: int) -> Any:
             cluster.last = options.steps
             sys.excepthook = lambda kind, error, trace: raised.append(error)
             try:
-                execute(options)
+                with device("cuda") if options.on_card else nullcontext():
+                    execute(options)
             except SystemExit as end:
                 if end.code and not cluster.steps:
                     return f"the program ended with {end.code!r}"
