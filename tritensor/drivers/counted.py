@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .streams import Stream
 
 _PAGE = 4096
+_MOVED = 1 << 20  # the same for copies on the device, of which only objects that ranks exchange are read
 _ZEROED = 1 << 16  # bytes up to which new memory is zeroed whether it was touched or not: in 2 us
 #: Bytes from which on what is copied or filled is counted, and not done: no table of addresses or bounds is so large.
 _LARGE = 32 << 20
@@ -130,6 +131,10 @@ class CountedDevice(CompiledSimulator):
             insort(self._bases, address)
             return address
 
+    def close(self) -> None:
+        super().close()
+        self._maps.clear()
+
     def block_at(self, address: int) -> tuple[int, int]:
         """The beginning and the size of the allocation that an address lies in; (0, 0) if it lies in none."""
         at = bisect_right(self._bases, address) - 1
@@ -162,7 +167,7 @@ class CountedDevice(CompiledSimulator):
 
     def copy_d2d(self, target: int, source: int, nbytes: int, queue: Queue, devices: tuple[int, int]) -> None:
         self.spend(queue, "copy", 2 * nbytes / self.rates[0])
-        if nbytes < _LARGE:
+        if nbytes < _MOVED:
             super().copy_d2d(target, source, nbytes, queue, devices)
 
     # -- kernels

@@ -94,7 +94,7 @@ class Prices:
         try:
             driver.run(stream, request)
         finally:
-            driver.recorder = before
+            driver.recorder, self._driver = before, None
         return self._counted
 
     def record(
