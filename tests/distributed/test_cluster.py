@@ -19,7 +19,7 @@ from tritensor.cuda.profiling.pricing import Prices, _tiles
 from tritensor.distributed.cluster import charts, simulate, simulation
 from tritensor.distributed.cluster.network import Network, network
 from tritensor.distributed.device_mesh import init_device_mesh
-from tritensor.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from tritensor.distributed.fsdp import fully_shard
 from tritensor.distributed.rows import Rows
 from tritensor.drivers.counted import CountedDevice, replayed
 from tritensor.errors import ArgumentError, DeviceError, OutOfMemoryError
@@ -215,18 +215,11 @@ def test_every_optimizer_has_hooks():
     assert seen == ["before", "behind"]
 
 
+@needs_mpi
 def test_gradients_that_are_kept_whole_are_added_in_the_dtype_of_averages():
     """256 + 1 is 256 in bfloat16, in which the gradients come."""
-    dist.init_process_group()
-    try:
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-        model = fully_shard(nn.Linear(1, 1, bias=False), mesh=init_device_mesh("cpu", (1,)), mp_policy=policy)
-        for factor, last in ((256.0, False), (1.0, True)):
-            model.set_requires_gradient_sync(last)
-            (model(torch.ones(1, 1)).sum() * factor).backward()
-        assert model.weight.grad.to_local().item() == 257.0
-    finally:
-        dist.destroy_process_group()
+    done = launch(1, "kept_gradients.py")
+    assert (done.returncode, done.stdout) == (0, "257.0\n"), done.stderr
 
 
 @needs_triton

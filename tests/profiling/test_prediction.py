@@ -80,7 +80,7 @@ def test_waves_and_what_does_not_overlap() -> None:
 def test_cards() -> None:
     assert {entry.generation.warps for entry in CARDS.values()} == {64}
     for entry in CARDS.values():  # a clock of the tensor cores is the published rate
-        rate = {(8, 0): 2048, (9, 0): 4096}[entry.capability]
+        rate = {(8, 0): 2048, (9, 0): 4096, (10, 0): 8192}[entry.capability]
         assert entry.tensor["bf16"] == pytest.approx(rate * entry.multiprocessors * entry.clock, rel=0.001)
     with pytest.raises(ArgumentError, match=r"no card is called 'abacus'[\s\S]*a100, h100, h200"):
         card("abacus")

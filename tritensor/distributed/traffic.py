@@ -58,12 +58,11 @@ def count_collectives() -> Iterator[list[Collective]]:
     """List the collectives and messages that this process starts in the block, on any device.
 
     >>> import tritensor as torch, tritensor.distributed as dist
-    >>> dist.init_process_group()
-    >>> with dist.count_collectives() as sent:
-    ...     dist.all_reduce(torch.ones(8))
-    >>> [(each.operator, each.nbytes, each.ranks) for each in sent]
-    [('all_reduce', 32, 1)]
-    >>> dist.destroy_process_group()
+    >>> with dist.simulate(gpus_per_node=4), dist.count_collectives() as sent:
+    ...     dist.init_process_group("nccl")
+    ...     dist.all_reduce(torch.ones(8, device="cuda"))
+    >>> [(each.operator, each.nbytes, each.ranks, each.sent) for each in sent]
+    [('all_reduce', 32, 4, 48)]
     """
     found: list[Collective] = []
     _open.append(found)

@@ -82,9 +82,9 @@ _A100 = {"bf16": 312e12, "fp16": 312e12, "tf32": 156e12, "fp64": 19.5e12, "s8": 
 # in bf16 and fp16, 494.7 in tf32, 66.9 in fp64, 1,978.9 in fp8 and int8: 4,096 a multiprocessor and clock in bf16, at
 # 1,830 MHz. Data sheet: 3.35 TB/s. NVIDIA publishes no rate of its level-2 cache; PMC10448217 (Table 3) has 8,986 GB/s.
 _H100 = {"bf16": 989.4e12, "fp16": 989.4e12, "tf32": 494.7e12, "fp64": 66.9e12, "e4m3": 1978.9e12, "s8": 1978.9e12}
-# NVIDIA DGX B200 data sheet, of 8: 144 PFLOPS in fp8 and 36 in bf16 (72 and 36 with sparsity), 1,440 GB at 64 TB/s,
-# 14.4 TB/s of NVLink. 148 multiprocessors at 1,965 MHz, 126 MB of level-2 cache by its device properties; its rate is
-# unknown, and taken as that of an H100 by multiprocessor and clock.
+# NVIDIA DGX B200 data sheet, of 8: 72 PFLOPS in fp8 and 36 in bf16, both with sparsity and half without, 1,440 GB at 64
+# TB/s, 14.4 TB/s of NVLink. By its device properties 148 multiprocessors and 126 MB of level-2 cache: 8,192 a
+# multiprocessor and clock in bf16, at 1,856 MHz. The cache's rate is not published, and taken as an H100's by both.
 _B200 = {"bf16": 2.25e15, "fp16": 2.25e15, "tf32": 1.12e15, "fp64": 40e12, "e4m3": 4.5e15, "s8": 4.5e15}
 
 CARDS = {
@@ -94,7 +94,7 @@ CARDS = {
         Card("h100", (9, 0), 132, 1.83e9, 80 << 30, 50 << 20, 3.35e12, 8.986e12, _H100, 450e9, 64e9),
         # NVIDIA H200 Tensor Core GPU data sheet, SXM: 141 GB at 4.8 TB/s, and the operations of an H100.
         Card("h200", (9, 0), 132, 1.83e9, 141 * 10**9, 50 << 20, 4.8e12, 8.986e12, _H100, 450e9, 64e9),
-        Card("b200", (10, 0), 148, 1.965e9, 180 * 10**9, 126 << 20, 8e12, 10.8e12, _B200, 900e9, 64e9),
+        Card("b200", (10, 0), 148, 1.856e9, 180 * 10**9, 126 << 20, 8e12, 10.2e12, _B200, 900e9, 64e9),
     )
 }
 
