@@ -216,6 +216,7 @@ def test_every_optimizer_has_hooks():
 
 
 @needs_mpi
+@pytest.mark.thorough
 def test_gradients_that_are_kept_whole_are_added_in_the_dtype_of_averages():
     """256 + 1 is 256 in bfloat16, in which the gradients come."""
     done = launch(1, "kept_gradients.py")

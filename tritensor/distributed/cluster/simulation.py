@@ -160,14 +160,14 @@ def simulate(
     >>> import tritensor as torch, tritensor.distributed as dist
     >>> with dist.simulate(nodes=2, gpus_per_node=8, card="h100", interconnect="ib-400") as cluster:
     ...     dist.init_process_group("nccl")
-    ...     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1024, 1024, device="cuda"))
+    ...     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64, device="cuda"))
     ...     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     ...     for _ in range(2):
-    ...         model(torch.ones(32, 1024, device="cuda")).sum().backward()
+    ...         model(torch.ones(8, 64, device="cuda")).sum().backward()
     ...         optimizer.step()
     ...     dist.destroy_process_group()
     >>> cluster.report.ranks, cluster.report.sent["all_reduce"]
-    (16, 7872000)
+    (16, 31200)
 
     Raises:
         ArgumentError: no such card, interconnect or rank. DeviceError: Triton is not installed.
