@@ -14,6 +14,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tritensor.distributed.cluster.simulation import EFFICIENCY
+
 from .predictions import SHARES, stored
 from .recipes import runs
 
@@ -21,7 +23,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
 PICTURE = PAGE.parent / "pictures" / "cluster-published.png"
 START = "<!-- from benchmarks/results/cluster.json by `python -m benchmarks.cluster.table --write` -->\n"
 END = "<!-- end -->"
-MEASURED = 0.86  # as the default of `simulate`
 
 
 def seconds_at(entry: dict[str, Any], share: float) -> float:
@@ -65,7 +66,7 @@ def rows() -> list[dict[str, Any]]:
         for run in members:
             entry, speed = known[run["name"]], run["tokens_per_second_per_gpu"]
             row = {"run": run, "name": run["name"], "gpus": run["gpus"], "published": speed}
-            row["predicted"] = entry["tokens"] / seconds_at(entry, MEASURED)
+            row["predicted"] = entry["tokens"] / seconds_at(entry, EFFICIENCY)
             if speed and share is None:
                 share = share_of(entry, entry["tokens"] / speed)
                 row["base"] = share

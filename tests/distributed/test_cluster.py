@@ -67,7 +67,7 @@ def test_times_of_messages_follow_ranks_and_sizes():
     assert links.seconds("all_reduce", 8, range(1024)) < 300e-6 < links.seconds("all_gather", 8, range(1024))
     assert links.seconds("broadcast", 1 << 30, range(8)) > one
     assert links.seconds("message", 1 << 30, [0, 8]) > links.seconds("message", 1 << 30, [0, 1])
-    assert links.seconds("all_to_all", 1 << 30, range(16)) > links.seconds("all_to_all", 1 << 30, range(8))
+    assert links.seconds("message", 1 << 30, [0, 8]) > (1 << 30) / 50e9
 
 
 @pytest.mark.parametrize("name", ["ib", "ib-", "400", "ib-0", "ib-fast"])
@@ -170,7 +170,7 @@ def test_a_step_is_counted():
     # each layer is gathered once, as a root, and its gradient reduced
     assert report.sent == {"all_gather_into_tensor": 7 * part * 3, "reduce_scatter_tensor": 7 * part * 3}
     assert report.seconds > report.computing > 0
-    assert math.isclose(report.seconds_at(simulation._EFFICIENCY), report.seconds)
+    assert math.isclose(report.seconds_at(simulation.EFFICIENCY), report.seconds)
     assert report.seconds_at(0.1) > report.seconds
     assert 0 < report.mfu < 1 > report.hfu > 0
     assert report.peak_memory >= sum(report.memory.values()) > 0
@@ -200,6 +200,21 @@ def test_what_is_larger_than_this_machine_is_made_in_no_time():
 def test_steps_end_with_an_optimizer():
     with simulate() as cluster, pytest.raises(DeviceError, match="no training step has ended"):
         _ = cluster.report
+
+
+@needs_triton
+def test_two_optimizers_make_one_step():
+    with simulate() as cluster:
+        dist.init_process_group("nccl")
+        x, y = (nn.Parameter(torch.ones(64, device="cuda")) for _ in range(2))
+        optimizers = [torch.optim.SGD([each], lr=0.1) for each in (x, y)]
+        for _ in range(2):
+            dist.all_reduce(x.detach())
+            (x * y).sum().backward()
+            for each in optimizers:
+                each.step()
+    assert cluster.steps == 2
+    assert [each.operator for each in cluster.report.collectives] == ["all_reduce"]
 
 
 def test_every_optimizer_has_hooks():

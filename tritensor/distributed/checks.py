@@ -9,14 +9,13 @@ shape), and the line that called it. If they differ, every process raises an err
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.tape import inside_package
+from ..drivers.ledger import call_site as call_site
 from ..errors import DistError
 
 # Bytes of a text. All are sent in messages of one size, because exchanging sizes first would double the cost.
@@ -133,11 +132,3 @@ def _grouped(found: list[tuple[str, str]], ranks: Sequence[int]) -> list[str]:
         shown = ", ".join(map(str, sent_by[:8])) + (f" and {len(sent_by) - 8} more" if len(sent_by) > 8 else "")
         lines.append(f"rank{'s' if len(sent_by) > 1 else ''} {shown}: {what} at {site}")
     return lines
-
-
-def call_site() -> str:
-    """The line outside of this package that is being run."""
-    frame: Any = sys._getframe(2)
-    while frame.f_back is not None and inside_package(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -11,9 +11,8 @@ from typing import Any
 
 from .current import used
 
-# Functions that the package generates have this place, and a program's frame is behind them.
-_GENERATED = "<string>"
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# The last two are functions that the package generates, behind which a program's frame is.
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "<tritensor", "<string>"
 _open: list[Ledger] = []
 
 
@@ -98,9 +97,7 @@ def memory_for(name: str) -> Iterator[None]:
 def call_site() -> str:
     """The innermost line outside of tritensor on the call stack: `file.py:12`."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and (
-        (place := frame.f_code.co_filename).startswith(_PACKAGE) or place == _GENERATED
-    ):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

@@ -7,10 +7,13 @@ import itertools
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..cuda.profiling import CARDS
+from ..distributed.cluster import draw, simulate
+from ..distributed.cluster.simulation import EFFICIENCY
 from ..drivers.allocator import readable
 from ..errors import OutOfMemoryError, TritensorError
 from ..runtime.log import duration
@@ -37,7 +40,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--card", default="h100", choices=list(CARDS), help="(default h100)")
     parser.add_argument("--interconnect", default="ib-400", metavar="KIND-GBITS", help="of each card (default ib-400)")
     parser.add_argument("--memory", metavar="SIZE", help="of each card, as 80GB (default the card's own)")
-    parser.add_argument("--efficiency", type=float, default=0.86, metavar="X", help="share of predicted kernel speed")
+    parser.add_argument(
+        "--efficiency", type=float, default=EFFICIENCY, metavar="X", help="share of predicted kernel speed"
+    )
     parser.add_argument("--steps", type=int, default=2, metavar="N", help="steps to run, the last is shown (default 2)")
     parser.add_argument(
         "--vary", action="append", default=[], metavar="OPTION=A,B", help="run with each value of an option of SCRIPT"
@@ -50,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--chart", type=Path, metavar="FILE.png", help="draw memory and time; needs matplotlib")
     parser.add_argument("--report", action="store_true", help="print memory, messages and time of each by line")
     options = parsed(parser, arguments)
+    if options.chart and find_spec("matplotlib") is None:
+        parser.error("--chart: charts are drawn by matplotlib, which is not installed: pip install matplotlib")
     try:
         sizes = [int(text) for text in options.nodes.split(",")]
         varied = [(name, values.split(",")) for name, _, values in (text.partition("=") for text in options.vary)]
@@ -69,16 +76,12 @@ def main(arguments: Sequence[str]) -> int:
     print(table(rows))
     print(f"predicted for {options.card}, {options.interconnect}; not measured: docs/cluster.md has the errors")
     if options.chart:
-        from ..distributed.cluster.charts import draw
-
         print(f"drew {draw([row for row in rows if not isinstance(row[1], str)], options.chart)}")
     return 1 if failed else 0
 
 
 def _one(options: argparse.Namespace, nodes: int) -> Any:
     """The report of one cluster, or why there is none."""
-    from ..distributed.cluster import simulate
-
     facts = options.card, options.interconnect, 0, options.memory, options.efficiency
     raised: list[BaseException] = []
     hook = sys.excepthook

@@ -42,7 +42,6 @@ class Price(NamedTuple):
     seconds: float
     bound: str
     operations: float
-    nbytes: float
 
 
 class Prices:
@@ -87,7 +86,7 @@ class Prices:
         compiled, counters, sizes, passed = counted
         launch = Launch(self.card, compiled, grid, 0, counters, sizes, passed)
         work = sum(number for units, number in launch.operations.items() if units in self.card.tensor)
-        return Price(launch.name, launch.predicted.seconds, launch.predicted.bound, work, launch.dram)
+        return Price(launch.name, launch.predicted.seconds, launch.predicted.bound, work)
 
     def _count(self, driver: CountedDevice, stream: Stream, request: Request) -> _Counts:
         before, driver.recorder, self._driver = driver.recorder, self, driver

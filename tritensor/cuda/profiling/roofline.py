@@ -4,11 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...errors import DeviceError
 
+Figure: TypeAlias = Any  # matplotlib's, which is not needed to import this
 OURS, THEIRS, GROUND = "#2563eb", "#9ca3af", "#374151"
+
+
+def pyplot(what: str) -> Any:
+    """matplotlib's pyplot, which draws into files alone.
+
+    Raises:
+        DeviceError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise DeviceError(f"{what} drawn by matplotlib", remedy="pip install matplotlib") from error
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def saved(figure: Figure, path: Path) -> Path:
+    """Write a figure to a file, whose folder is made, and forget it."""
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    pyplot("figures are").close(figure)
+    return path
 
 
 def draw(
@@ -30,13 +56,7 @@ def draw(
     Raises:
         DeviceError: matplotlib is not installed.
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise DeviceError("a roofline is drawn by matplotlib", remedy="pip install matplotlib") from error
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot("a roofline is")
     figure, axes = plt.subplots(figsize=(11, 6.5), dpi=120)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -67,11 +87,7 @@ def draw(
     axes.grid(True, which="major", color="#e5e7eb", lw=0.6)
     axes.set_axisbelow(True)
     axes.legend(loc="lower right", frameon=False)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    plt.close(figure)
-    return path
+    return saved(figure, path)
 
 
 def _spread_out(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -34,7 +34,7 @@ class _Binding:
     ) -> None:
         self.driver, self.network, self.rank, self.ranks, self.stream = driver, network, rank, ranks, stream
         self.size, self._depth = len(ranks), 0
-        self._sizes: Counter[str] = Counter()
+        self._sizes: Counter[tuple[str, tuple[int, ...]]] = Counter()
 
     @contextmanager
     def group(self) -> Iterator[None]:
@@ -46,14 +46,14 @@ class _Binding:
             self._depth -= 1
             self._begin_counted()
 
-    def _put(self, operator: str, nbytes: int) -> None:
-        self._sizes[operator] += nbytes
+    def _put(self, operator: str, nbytes: int, ranks: Sequence[int] | None = None) -> None:
+        self._sizes[operator, tuple(self.ranks if ranks is None else ranks)] += nbytes
         self._begin_counted()
 
     def _begin_counted(self) -> None:
         if self._depth == 0:
-            for operator, nbytes in self._sizes.items():
-                seconds = self.network.seconds(operator, nbytes, self.ranks)
+            for (operator, ranks), nbytes in self._sizes.items():
+                seconds = self.network.seconds(operator, nbytes, ranks)
                 self.driver.spend(self.stream.handle, operator, seconds)
             self._sizes.clear()
 
@@ -99,7 +99,7 @@ class _Binding:
 
     def send(self, sendbuf: object, peer: int, *, stream: int) -> None:
         """Count it."""
-        self._put("message", self._numbers(sendbuf).nbytes)
+        self._put("message", self._numbers(sendbuf).nbytes, (self.ranks[self.rank], self.ranks[peer]))
 
     def recv(self, recvbuf: object, peer: int, *, stream: int) -> None:
         """Nothing comes."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...errors import DeviceError
+from ...cuda.profiling.roofline import pyplot, saved
 from .memory import KINDS
 from .report import Report
 
@@ -32,17 +32,6 @@ _TIMES = (
 )
 
 
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise DeviceError("charts are drawn by matplotlib", remedy="pip install matplotlib") from error
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
 def times(report: Report) -> list[float]:
     """The seconds of a step by what they go to: products, other kernels, waiting for messages, nothing."""
     waits = sum(report.exposed.values())
@@ -59,7 +48,7 @@ def draw(rows: Sequence[tuple[str, Report]], path: str | Path) -> Path:
     Raises:
         DeviceError: matplotlib is not installed.
     """
-    plt = _pyplot()
+    plt = pyplot("charts are")
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4.2), dpi=120)
     names, reports = [name.replace(", ", "\n") for name, _ in rows], [report for _, report in rows]
     stacked(left, names, [[r.memory.get(kind, 0) / 2**30 for r in reports] for kind in KINDS], KINDS, _COLOURS)
@@ -78,7 +67,7 @@ def draw(rows: Sequence[tuple[str, Report]], path: str | Path) -> Path:
         axes.tick_params(axis="x", labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(fontsize=7, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return _saved(plt, figure, Path(path))
+    return saved(figure, Path(path))
 
 
 def stacked(
@@ -94,7 +83,7 @@ def stacked(
 
 def draw_memory(report: Report, path: str | Path) -> Path:
     """Draw the memory in use over a step; as `draw`."""
-    plt = _pyplot()
+    plt = pyplot("charts are")
     figure, axes = plt.subplots(figsize=(9, 3.6), dpi=120)
     seconds, nbytes = zip(*report.memory_over_time, strict=True) if report.memory_over_time else ((0.0,), (0,))
     axes.fill_between(seconds, [each / 2**30 for each in nbytes], step="post", color="#60a5fa", lw=0)
@@ -102,12 +91,4 @@ def draw_memory(report: Report, path: str | Path) -> Path:
     axes.set_xlabel("seconds of the step, predicted")
     axes.set_ylabel("GiB in use")
     axes.spines[["top", "right"]].set_visible(False)
-    return _saved(plt, figure, Path(path))
-
-
-def _saved(plt: Axes, figure: Axes, path: Path) -> Path:
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    plt.close(figure)
-    return path
+    return saved(figure, Path(path))

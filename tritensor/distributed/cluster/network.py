@@ -37,7 +37,7 @@ class Network(NamedTuple):
         """The predicted time of a collective.
 
         Args:
-            operator: "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all" or "message".
+            operator: "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce" or "message", of two ranks.
             nbytes: of the largest tensor: all parts together of what is gathered or scattered, else of the tensor.
             ranks: of those that take part, in the job.
         """
@@ -49,14 +49,9 @@ class Network(NamedTuple):
         network = NETWORK_SHARE * self.nic * together if nodes > 1 else math.inf
         nvlink = NVLINK_SHARE * self.nvlink if together > 1 else math.inf
         slowest = min(network, nvlink)
-        if operator == "message":
-            return self._steps("ring", 2, 1, nodes - 1) + nbytes / min(slowest, self.nic if nodes > 1 else slowest)
-        if operator == "all_to_all":  # every rank's own card sends to all others
-            away = nbytes * (1 - together / count) / (NETWORK_SHARE * self.nic) if nodes > 1 else 0.0
-            return self._steps("ring", 2, 1, min(nodes - 1, 1)) + max(away, nbytes * (together - 1) / count / nvlink)
         twice = 2 if operator == "all_reduce" else 1
         passed = nbytes * twice * (count - 1) / count
-        if operator in ("broadcast", "reduce"):
+        if operator in ("broadcast", "reduce", "message"):
             passed = nbytes
         times = []
         for protocol in range(3):

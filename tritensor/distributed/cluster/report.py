@@ -58,7 +58,7 @@ class Report:
     ) -> None:
         self.ranks, self.nodes, card, network, driver, memory = facts
         self.card, self.network, self.capacity = card.name, network.name, driver.total_memory(0)
-        self.start, self.seconds = start, driver.now() - start
+        self.seconds = driver.now() - start
         self.peak_memory, self.reserved_memory = memory.peak, memory.reserved
         self.memory, self.memory_lines = memory.by_kind(), memory.by_line()
         self.memory_over_time = [(time - start, nbytes) for time, nbytes in memory.over_time]
@@ -68,7 +68,7 @@ class Report:
             self.sent[each.operator] += each.sent
         self.events, self._log = events, driver.log
         self.exposed: defaultdict[str, float] = defaultdict(float)
-        self.bounds, self.kernels, self.phases = (defaultdict[str, float](float) for _ in range(3))
+        self.bounds, self.kernels = (defaultdict[str, float](float) for _ in range(2))
         self.communicating = self.computing = self.products = forward = operations = 0.0
         computes = {event.stream for event in events if event.price is not None}  # others wait for the order alone
         for event in events:
@@ -76,7 +76,6 @@ class Report:
                 self.computing += event.seconds
                 self.bounds[event.price.bound.partition(",")[0]] += event.seconds
                 self.kernels[event.name] += event.seconds
-                self.phases[event.phase] += event.seconds
                 operations += event.price.operations
                 self.products += event.seconds * (event.price.operations > 0)
                 forward += event.price.operations * (event.phase == "forward")
@@ -90,10 +89,6 @@ class Report:
         most = self._most * self.seconds if self.seconds else 1.0
         self.mfu, self.hfu = 3 * forward / most, operations / most
         self.operations = operations
-
-    def tokens_per_second(self, tokens: int) -> float:
-        """Tokens a second and card, of so many that this rank has in a step."""
-        return tokens / self.seconds
 
     def seconds_at(self, efficiency: float) -> float:
         """The predicted time of the step, if kernels reach another share of their predicted speed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -32,7 +33,7 @@ from .report import Event, Report
 # The share of predicted speed that kernels had on a card: of 88 rows that were measured on an H200 the median of the
 # predicted microseconds (benchmarks/budgets/sm_90.json) over the measured (benchmarks/results/nvidia-h200.json). In it
 # is what data sheets do not say, above all the clock that a card's power allows; stragglers are not.
-_EFFICIENCY = 0.86
+EFFICIENCY = 0.86
 _kept: dict[str, Prices] = {}  # by card: a price holds for the process
 
 
@@ -55,6 +56,7 @@ class Cluster:
         self._began, self._sent_before = 0.0, 0
         self._step: Report | None = None
         self.steps, self.last = 0, 0
+        self._pace: weakref.ref[Optimizer] | None = None  # of several optimizers the one whose steps are counted
         self.driver: CountedDevice
         self.sent: list[traffic.Collective] = []
 
@@ -98,12 +100,15 @@ class Cluster:
                 self.memory.is_for(p, "parameters")
                 for value in optimizer.state.get(p, {}).values():
                     self.memory.is_for(value, "optimizer state")
-        self.end_step()
+        if self._pace is None or self._pace() is None:
+            self._pace = weakref.ref(optimizer)
+        if self._pace() is optimizer:
+            self.end_step()
 
     def end_step(self) -> None:
         """A training step has ended: what was done since the last one is what `report` shows.
 
-        Optimizers call it; a program without one does so itself.
+        An optimizer's step calls it, the first one's where there are several; a program without one does so itself.
         """
         self.driver.host = self.driver.now()  # as programs that read the loss once a step
         facts = self.size, self.nodes, self.card, self.network, self.driver, self.memory
@@ -139,7 +144,7 @@ def simulate(
     interconnect: str = "ib-400",
     rank: int = 0,
     memory: int | str | None = None,
-    efficiency: float = _EFFICIENCY,
+    efficiency: float = EFFICIENCY,
 ) -> Iterator[Cluster]:
     """Run one rank of a cluster on this machine: memory, bytes sent and predicted time of a step, without a GPU.
 
@@ -181,7 +186,7 @@ def simulate(
         raise ArgumentError(f"simulate: efficiency must be more than 0, got {efficiency}")
     if find_spec("triton") is None:
         raise DeviceError(
-            "simulate: kernels are compiled to be priced, and Triton is not installed",
+            "simulate: pricing kernels needs Triton, which is not installed",
             remedy="pip install 'tritensor[triton]' (Linux)",
         )
     if groups.is_initialized():

@@ -361,7 +361,6 @@ class Group:
             pieces = [self._pieces(each, kind) for each in lot]
             whole = pieces[0] if len(lot) == 1 else cat([each.reshape(each.shape[0], -1) for each in pieces], 1)
             lots.append((lot, [each.shape[1:] for each in pieces], whole))
-        pieces = []
         if lots:
             self._start(lots)
         for each in given:
