@@ -105,3 +105,33 @@ def test_a_hook_of_one_of_several_results_may_not_change_its_size():
     values.register_hook(lambda g: g[:1])
     with pytest.raises(RuntimeError, match="has changed the size of value"):
         values.sum().backward()
+
+
+def test_a_view_that_a_function_returns_is_taken_over_unless_its_memory_is_shared():
+    """Kernels of libraries return `grad.view(shape)`; a copy of it took 0.4 of the time of such a kernel."""
+    kept, kinds, where = [], [], []
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, kind):
+            ctx.kind = kind
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            made = grad if ctx.kind == "given" else (grad * 2).view(-1)
+            where.append(made.data_ptr())
+            if ctx.kind == "kept":
+                kept.append(made)
+            return made.view(grad.shape), None
+
+    with torch.cuda.simulate(1):
+        for kind in ("own", "kept", "given"):
+            x = torch.ones(2, 3, device="cuda", requires_grad=True)
+            grad = torch.ones(2, 3, device="cuda")
+            Doubled.apply(x, kind).backward(grad)
+            kinds.append(x.grad.data_ptr() == where.pop())
+            for each in (*kept, grad):
+                each.zero_()
+            assert x.grad.tolist() == [[1.0 if kind == "given" else 2.0] * 3] * 2
+    assert kinds == [True, False, False]

@@ -14,7 +14,7 @@ from numpy import add, asarray, errstate, ndarray
 
 from ..errors import ArgumentError, AutogradError
 from ..ground.locks import lock
-from ..memory.array import owns_all
+from ..memory.array import DeviceArray, owns_all
 from ..memory.deferred import Deferred
 from ..memory.sparse import Sparse
 from ..types.formats import contiguous_format
@@ -156,7 +156,11 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
         data = gradient._data
         # an unshared gradient has 4 references: of `finish`, `_finish_leaf`, this function, and getrefcount
         noted = data.__class__ is Deferred and data.value is None  # then the region references it, too
-        shared = sys.getrefcount(gradient) > 4 + noted or gradient._origin is not None or gradient._counter is not None
+        shared = sys.getrefcount(gradient) > 4 + noted
+        if data.__class__ is DeviceArray and not shared:
+            # a view as functions of users return it, whose own tensor nobody has: its buffer says whether that is so
+            gradient._origin = gradient._counter = None
+        shared = shared or gradient._origin is not None or gradient._counter is not None
         if type(data) is ndarray and data.size <= _SMALL:  # 0.5 us against 8
             leaf._grad = wrap(data.copy("C"))
             return
