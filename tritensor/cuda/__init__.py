@@ -21,20 +21,23 @@ from .user_kernel import *
 if TYPE_CHECKING:
     from . import amp
     from .profiling import profile
+    from .tuning import tune
 
 __all__ = ["DeviceProperties", "Event", "Ledger", "OutOfMemoryError", "Stream", "amp", "simulate", "transfers"]
-__all__ += ["profile"]
+__all__ += ["profile", "tune"]
 __all__ += devices.__all__
 __all__ += graphs.__all__
 __all__ += user_kernel.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """`amp` and `profile`, imported when first named as few programs need them, and types such as `FloatTensor`."""
+    """`amp`, `profile` and `tune`, imported when first named as few programs need them; types such as `FloatTensor`."""
     if name == "amp":
         return importlib.import_module(f"{__name__}.amp")
-    if name == "profile":
-        return importlib.import_module("tritensor.cuda.profiling").profile
+    if name in ("profile", "tune"):
+        return getattr(
+            importlib.import_module(f"tritensor.cuda.{'profiling' if name == 'profile' else 'tuning'}"), name
+        )
     if name in OF_CUDA:
         return OF_CUDA[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -188,6 +188,33 @@ def choose_among(table: Sequence[Blocks], problem: Problem, device: DeviceProper
     return _split(_fitted(_clamped(blocks, problem), problem, device), problem, processors)
 
 
+def candidates(problem: Problem, device: DeviceProperties) -> list[Blocks]:
+    """All blocks that `cuda.tune` tries for a problem: what compiles without spilled registers, in parts of the depth.
+
+    >>> from tritensor.drivers import DeviceProperties
+    >>> found = candidates(Problem("half", 1024, 1024, 1024, describable=True), DeviceProperties("H200", 9, 0, 0, 132))
+    >>> len(found), {each.kernel for each in found} == {"descriptors", "pointers"}
+    (20, True)
+    """
+    if problem.streamed:
+        return [_streamed(problem, device.multi_processor_count)]
+    found: list[Blocks] = []
+    if _is_described(problem, device):
+        spared = problem.product == "tf32" and (problem.epilogue or device.major > 9)
+        found += DESCRIBED[problem.product][spared:]
+        found += [LONG[each] for each in found if each in LONG]
+        found = [each._replace(pieces=2) if problem.epilogue else each for each in found]
+    table = POINTERS[problem.product]
+    if device.major not in (9, 10):
+        table = _FROM_REGISTERS.get(problem.product, table)
+    for each in table:
+        each = _fitted(_clamped(each, problem), problem, device)
+        steps = -(-problem.depth // each.depth)
+        splits = (1, 2, 4, 8, 16) if problem.product != "sum" else (1,)
+        found += [each._replace(split=split) for split in splits if split == 1 or steps >= split * _STEPS_PER_PART]
+    return list(dict.fromkeys(found))
+
+
 def choose_interpreted(problem: Problem, device: DeviceProperties) -> Blocks:
     """The same for the interpreter, where a step takes about the same time at any size: few large tiles."""
     if forced_block():

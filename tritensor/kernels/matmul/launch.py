@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
+from ...drivers import DeviceProperties
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import copy_into
+from ...runtime import choices
 from ...runtime.launch import launch
 from ...types import dtypes, layout
 from ..addressing import collapse_dims
-from ..blocks import block_size
-from .blocks import Blocks, Problem, choose, choose_interpreted, group_of, is_streamed
+from ..blocks import block_size, forced_block
+from .blocks import Blocks, Problem, candidates, choose, choose_interpreted, group_of, is_streamed
 from .descriptors import described_matmul_kernel
 from .kernel import finish_kernel, matmul_kernel
 from .matvec import matvec_kernel
@@ -113,7 +117,9 @@ def launch_product(
         bias is not None or body is not None,
         shape.y.row == 1,
     )
-    blocks = driver.pick(choose, choose_interpreted)(problem, device)
+    blocks = driver.pick(_tuned, lambda *_: choose_interpreted(problem, device))(
+        problem, device, lambda: launch_product(out, x, y, bias, body, scales, fast)
+    )
     if product == "tf32" and blocks.kernel == "descriptors" and device.major == 9 and x.ndim == y.ndim == 2:
         copied = _along_depth(x, y)
         if copied is not None:
@@ -174,6 +180,14 @@ def _copied(x: DeviceArray) -> DeviceArray:
     copied = buffer.empty(x.shape, x.dtype, x.device)
     copy_into(copied, x)
     return copied
+
+
+def _tuned(problem: Problem, device: DeviceProperties, again: Callable[[], None]) -> Blocks:
+    """What `cuda.tune` found, or else what is chosen."""
+    if forced_block():
+        return choose(problem, device)
+    usual, tried = partial(choose, problem, device), partial(candidates, problem, device)
+    return choices.of("matmul", problem, device, tried, usual, again)
 
 
 def _pointed(shape: _Geometry, blocks: Blocks, constants: dict[str, Any]) -> tuple[Any, ...]:
