@@ -228,3 +228,21 @@ def test_strides_agree_with_those_of_pytorch() -> None:
                 itself = x.to(memory_format=theirs) is x
                 assert (formats.suggested(shape, known) is ours) == itself, (name, shape, known)
                 assert formats.strides_of("to", ours, shape) == x.clone(memory_format=theirs).stride(), (name, shape)
+
+
+def test_elementwise_results_on_a_device_stay_channels_last(device: torch.device) -> None:
+    """A layer between two convolutions then converts nothing."""
+    last = torch.ones(SHAPE, device=device).to(memory_format=torch.channels_last)
+    row = torch.ones(SHAPE, device=device)
+    same = [last.relu(), last + 1, last * last, last + torch.ones(SHAPE[1], 1, 1, device=device), last.clone()]
+    assert {each.stride() for each in same} == {last.stride()}
+    assert (row + last).stride() == ROWS
+
+
+def test_gradients_have_the_order_of_their_leaf(device: torch.device) -> None:
+    if device.type == "cpu":
+        pytest.skip("the host's optimizers take gradients in any order")
+    for grad_in in (torch.contiguous_format, torch.channels_last):
+        x = torch.ones(SHAPE, device=device).to(memory_format=torch.channels_last).requires_grad_()
+        x.view_as(x).mul(1).backward(torch.ones(SHAPE, device=device).to(memory_format=grad_in))
+        assert x.grad.stride() == x.stride() and x.grad.eq(1).all()

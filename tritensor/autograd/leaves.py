@@ -17,7 +17,7 @@ from ..ground.locks import lock
 from ..memory.array import DeviceArray, owns_all
 from ..memory.deferred import Deferred
 from ..memory.sparse import Sparse
-from ..types.formats import contiguous_format
+from ..types.formats import contiguous_format, suggested
 
 # Set by tritensor.tensor: makes a tensor over an array. Between nodes whose gradients are arithmetic, gradients are
 # plain arrays, which saves 0.3 us a node; hooks, other nodes and leaves get tensors.
@@ -164,11 +164,15 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
         if type(data) is ndarray and data.size <= _SMALL:  # 0.5 us against 8
             leaf._grad = wrap(data.copy("C"))
             return
+        format, strides = contiguous_format, None
+        if data.__class__ is DeviceArray and len(data.shape) > 3:  # the order of the leaf, for optimizers
+            format = suggested(data.shape, leaf.stride())
+            strides = None if format is contiguous_format else leaf.stride()
         if noted:
             owned = not shared and not data.shared and data.is_contiguous()
         else:
-            owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
-        leaf._grad = wrap(data if owned else gradient.detach().clone(memory_format=contiguous_format)._data)
+            owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data, strides)
+        leaf._grad = wrap(data if owned else gradient.detach().clone(memory_format=format)._data)
         if Deferred.used:
             Deferred.rules.keep(leaf._grad)
 

@@ -240,8 +240,14 @@ def form_of_new(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) ->
     return found
 
 
-def owns_all(data: object) -> bool:
-    """True if an array covers all of its memory in row-major order, and no other array shares the memory."""
+def owns_all(data: object, strides: tuple[int, ...] | None = None) -> bool:
+    """True if an array covers all of its memory in row-major order, and no other array shares the memory.
+
+    Args:
+        strides: of an array on a device, in place of those of the row-major order; without gaps.
+    """
     if data.__class__ is DeviceArray:
-        return getrefcount(data.buffer) <= 2 and data.is_contiguous() and data.nbytes == data.buffer.nbytes
+        if getrefcount(data.buffer) > 2 or data.nbytes != data.buffer.nbytes:
+            return False
+        return data.is_contiguous() if strides is None else data.strides == strides
     return data.__class__ is np.ndarray and data.base is None

@@ -69,6 +69,23 @@ def check_writable(x: Tensor, noted: bool = False) -> None:
         )
     if data.__class__ is np.ndarray and not data.flags.writeable:
         raise ShapeError("unsupported operation: the tensor's memory is read-only", remedy="clone() the tensor first")
+    if data.__class__ is DeviceArray:
+        _spare(x)
+
+
+def _spare(x: Tensor) -> None:
+    """Give the node of what was computed in the memory that is about to change a copy of the results that it saved."""
+    root = x if x._origin is None else x._root()
+    node = root._node
+    for value in () if node is None or node.versions is None else node.saved:
+        if value.__class__ is Tensor and value._data is root._data and value.__dict__.get(_THERE):
+            counter = list(value._counter)
+            value._data, value._counter = wrap(value._data).clone()._data, counter
+
+
+# An attribute of a saved result that was computed in place, on a device: on the CPU it has memory of its own, and may be
+# changed again.
+_THERE = "_computed_there"
 
 
 def is_itself(x: Tensor, source: Tensor) -> bool:
@@ -204,6 +221,11 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
         copying.copy_into(x._host_array(), result._host_array())
     if noted:
         Deferred.rules.entered(x)  # what is computed from it is noted again
+    _changed(x, result, name, replaced, before)
+
+
+def _changed(x: Tensor, result: Tensor, name: str, replaced: bool, before: Tensor | None = None) -> None:
+    """Count a change of `x`, and give it the node of what was written into it."""
     counter = x._counter = x._counter or [0]
     counter[0] += 1
     if recording.enabled and (result._needs or x._needs):
@@ -212,6 +234,39 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
         _rebase(x, result, name, replaced, first if before is None else before)
         if holders:
             _update_views(x, counter, holders)
+
+
+def computed_there(x: Tensor, operator: Any, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
+    """Compute an elementwise operator of `x` and others in the memory of `x`, on a device, and record it.
+
+    Returns:
+        Whether it was done: not where its gradient needs the old values, nor in a view.
+    """
+    mask = tuple([isinstance(value, Tensor) and value._needs for value in inputs])
+    if x._origin is not None or casts.on or x.dtype.category < dtypes.FLOATING or not operator.differentiable:
+        return False
+    backward = operator.backwards.get(mask) or operator.backward_for(mask)
+    if backward is None or any(kind == "inputs" or (kind, key) == ("input", 0) for kind, key in backward.capture):
+        return False
+    check_writable(x, noted=True)
+    before = wrap(x._data)
+    before._counter = x._counter = x._counter or [0]
+    if x._needs and x._edge() is not x:
+        before._node, before._needs = x._node, True
+    call = operator.prepared((before, *inputs[1:]), metadata)
+    if not operator.compute_in_place(inputs, metadata):
+        return False
+    result = wrap(x._data)
+    result._counter = x._counter
+    result._counter[0] += 1  # what the node saves are the new values
+    operator.record((result,), call.inputs, call.metadata)
+    result._counter[0] -= 1
+    for value in result._node.saved if result._needs else ():
+        if value.__class__ is Tensor and value._data is x._data:
+            value.__dict__[_THERE] = True
+    del before
+    _changed(x, result, node_of(operator), replaced=False)
+    return True
 
 
 def _references_without_tensors() -> int:

@@ -171,6 +171,16 @@ def is_dense(shape: Shape, strides: Strides) -> bool:
     return 0 in shape or layout.is_contiguous(*layout.permute(shape, strides, order))
 
 
+@lru_cache(4096)
+def is_channels_last(shape: Shape, strides: Strides) -> bool:
+    """True if memory is dense, in the order of channels_last or channels_last_3d, and not in row-major order too.
+
+    >>> is_channels_last((2, 3, 4, 5), (60, 1, 15, 3)), is_channels_last((2, 3, 4, 5), (60, 20, 5, 1))
+    (True, False)
+    """
+    return suggested(shape, strides) is not contiguous_format and is_dense(shape, strides)
+
+
 def overlaps(shape: Shape, strides: Strides) -> bool:
     """True if two elements may be one in memory: as in PyTorch also where strides interleave without meeting.
 

@@ -269,6 +269,7 @@ def _with_moments(
         rows = input.permute(order)
         out, mean, var, _ = channel_norm(rows.reshape(-1, shape[1]), weight, bias, groups=None, eps=float(eps))
         out = _channels_second(out.reshape(rows.shape))
+        out._origin = None  # nobody has what it is a view of, so a change in it is one of itself
     if running_mean is not None:
         track_statistics(running_mean, running_var, mean, var, momentum, shape[0] * prod(shape[2:]))  # type: ignore[arg-type]
     return called("NativeBatchNormBackward0", out), mean, var

@@ -246,6 +246,7 @@ def copy(x: np.ndarray):
 copy.node = "clone"
 copy.linear = "first"
 copy.whole = True
+copy.ordered = False
 copy.float8 = "moved"
 copy.gradient(lambda grad: grad)
 copy.kernel(lambda x: x)

@@ -42,7 +42,7 @@ from ...runtime.call import Call
 from ...runtime.choice import ALWAYS, HALVES, NEVER, Native
 from ...runtime.reference import metadata_of, numbers_of
 from ...tensors import Tensor
-from ...types import devices, dtypes, layout
+from ...types import devices, dtypes, formats, layout
 from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
 from .reference import LARGE_DIRECT, evaluate, is_large
 
@@ -74,6 +74,7 @@ class Elementwise(Operator):
         method, method_in_place: the Tensor methods, as functions.
         whole: the reference, of one array, takes every dtype as it is and shares large arrays among threads itself.
         into: what the public functions accept as `out`.
+        ordered: on a device a result is channels-last if the first input is; else always row-major.
         one_text: reference and kernel are made from one text, see the module of that name.
         half_body: the Triton body for results of 16 bits, where a shorter one than `body` is exact enough; or None.
     """
@@ -86,6 +87,7 @@ class Elementwise(Operator):
     method: Any = None
     method_in_place: Any = None
     whole = one_text = False
+    ordered = True
     into = ELEMENTWISE
 
     def __init__(
@@ -149,8 +151,13 @@ class Elementwise(Operator):
         return examined
 
     def allocate(self, call: Call) -> Shapes:
-        """Every output has the broadcast shape of the inputs."""
-        shape = layout.broadcast_shapes(*(array.shape for array in call.arrays if array.__class__ is DeviceArray))
+        """Every output has the broadcast shape of the inputs, and is channels-last where the first of them is."""
+        arrays = [array for array in call.arrays if array.__class__ is DeviceArray]
+        shape = layout.broadcast_shapes(*(array.shape for array in arrays))
+        if len(shape) > 3 and self.ordered:
+            first = next((array for array in arrays if array.shape == shape), None)
+            if first is not None and formats.is_channels_last(shape, first.strides):
+                return [(shape, result.numpy, first.strides) for result in call.results]
         return [(shape, result.numpy) for result in call.results]
 
     def resolve_dtypes(self, call: Call) -> Dtypes:

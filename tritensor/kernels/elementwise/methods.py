@@ -25,7 +25,7 @@ from ...memory.array import DeviceArray
 from ...memory.deferred import Deferred
 from ...operators import Operator
 from ...operators.deferring import repeated
-from ...operators.inplace import check_writable, in_place
+from ...operators.inplace import check_writable, computed_there, in_place
 from ...operators.outputs import into, takes_out
 from ...runtime.choice import NEVER, allowed, available
 from ...runtime.replay import INTO, Quick
@@ -389,7 +389,8 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
                 counter[0] += 1
                 return True
     inputs = (x, *args)
-    if settings.check.value or (recording.enabled and any(isinstance(y, Tensor) and y._needs for y in inputs)):
+    recorded = recording.enabled and any(isinstance(y, Tensor) and y._needs for y in inputs)
+    if settings.check.value:
         return False
     for value in args:
         if isinstance(value, Tensor):
@@ -399,6 +400,8 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
             # an operand that shares x's memory must have x's layout: each element is read only where it is written
             if other.buffer is data.buffer and (other.form is not data.form or other.offset != data.offset):
                 return False
+    if recorded:
+        return computed_there(x, operator, inputs, metadata)
     check_writable(x)
     if not operator.compute_in_place(inputs, metadata):
         return False

@@ -28,7 +28,7 @@ from ...operators.inplace import check_writable
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ...tensors import Tensor
-from ...types import devices, dtypes
+from ...types import devices, dtypes, formats
 from .. import blocks
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Batch:
         self.operator, self.members, self.compute, self.results = operator, members, compute, results
         self.device, self.length = first[0].device, len(arrays)
         self.kinds = tuple(dtypes.of(array.dtype) for array in first)
-        self.gaps = any(not array.is_contiguous() for array in first)
+        self.gaps = _have_gaps(first)
         self.aligned = self.gaps or all(array.data_ptr() & 15 == 0 for array in first)
         self.block = block_size(arrays, _PROGRAM_BYTES)
         sizes = [entry[0].size for entry in arrays]
@@ -266,6 +266,14 @@ class _Logged:
         """All but the gradient is read and written."""
         moved = sum(array.nbytes * (1 if role == 1 else 2) for entry in self.arrays for role, array in enumerate(entry))
         return moved, 0
+
+
+def _have_gaps(entry: Sequence[DeviceArray]) -> bool:
+    """True unless all arrays of a tensor have their elements in one order, without anything in between."""
+    if all(array.is_contiguous() for array in entry):
+        return False
+    strides = entry[0].strides
+    return any(array.strides != strides for array in entry) or not formats.is_dense(entry[0].shape, strides)
 
 
 def _packed(array: DeviceArray) -> DeviceArray:
@@ -383,9 +391,9 @@ class _Split:
         groups: dict[Any, list[int]] = {}
         resolved: dict[Any, Any] = {}
         for position, found in enumerate(rows):
-            gaps = any(not array.is_contiguous() for array in found)
+            gaps = _have_gaps(found)
             aligned = all(array.data_ptr() & 15 == 0 for array in found)
-            # one that is not contiguous is copied for its launch, which is a separate one
+            # one with gaps is copied for its launch, which is a separate one
             key = (found[0].device, *(array.dtype for array in found), position if gaps else -1, gaps or aligned)
             groups.setdefault(key, []).append(position)
             if key not in resolved:
