@@ -8,7 +8,7 @@ import pytest
 
 from tritensor import settings
 from tritensor.drivers import DeviceProperties
-from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose, group_of
+from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, PARTS, POINTERS, Blocks, Problem, choose, group_of
 
 H200 = DeviceProperties("H200", 9, 0, 0, 132)
 B200 = DeviceProperties("B200", 10, 0, 0, 148)
@@ -28,7 +28,8 @@ def test_large_products_take_the_tiles_of_the_table() -> None:
     assert choose(Problem("half", 64, 33792, 4096, describable=True), H200) == DESCRIBED["half"][3]
     assert choose(Problem("half", 64, 16384, 8192, describable=True), H200) == DESCRIBED["half"][4]
     assert choose(square(8192, "tf32"), H200) == DESCRIBED["tf32"][0]
-    assert choose(square(8192, "tf32x3"), H200) == DESCRIBED["tf32x3"][0]
+    assert choose(square(8192, "tf32x3"), H200) == PARTS[0]
+    assert choose(square(8192, "tf32x3", room=False), H200) == DESCRIBED["tf32x3"][0]
     assert choose(square(8192, "ieee"), H200) == POINTERS["ieee"][0]
 
 
@@ -50,9 +51,21 @@ def test_each_configuration_of_the_tables_is_chosen_for_some_product() -> None:
         }
 
 
+def test_float32_is_split_on_hopper_where_each_element_is_in_enough_products() -> None:
+    assert choose(square(1024, "tf32x3"), H200) == PARTS[1]
+    for problem in (
+        square(1023, "tf32x3"),
+        Problem("tf32x3", 128, 8192, 8192, itemsize=4, describable=True),
+        square(8192, "tf32x3")._replace(describable=False),
+    ):
+        assert choose(problem, H200).kernel != "parts"
+    assert choose(square(8192, "tf32x3"), B200).kernel == "descriptors"
+    assert choose(square(256, "tf32x3", batches=64), H200).kernel == "parts"
+
+
 def test_a_fused_epilogue_is_computed_in_two_halves() -> None:
     for product in DESCRIBED:
-        plain, fused = choose(square(8192, product), H200), choose(square(8192, product, epilogue=True), H200)
+        plain, fused = (choose(square(8192, product, epilogue=each, room=False), H200) for each in (False, True))
         assert fused.pieces == 2
         assert fused == plain._replace(pieces=2) or (product == "tf32" and fused.cols == 128)
 
@@ -120,7 +133,7 @@ def test_forced_blocks_cut_in_every_way() -> None:
         assert choose(Problem("half", 2, 99, 99), H200) == Blocks(2, 16, 16, 4, 1, "streamed", split=3)
 
 
-@pytest.mark.parametrize("blocks", [*DESCRIBED["half"], *LONG.values(), *DESCRIBED["tf32x3"]], ids=str)
+@pytest.mark.parametrize("blocks", [*DESCRIBED["half"], *LONG.values(), *DESCRIBED["tf32x3"], PARTS[0]], ids=str)
 def test_programs_that_run_at_once_share_operands(blocks: Blocks) -> None:
     """The lines of both operands that 132 tiles in a row read, at 8192 cubed: no more than with groups of 8."""
     row_tiles, col_tiles = 8192 // blocks.rows, 8192 // blocks.cols

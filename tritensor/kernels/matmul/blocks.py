@@ -21,7 +21,7 @@ class Blocks(NamedTuple):
     depth: int
     warps: int
     stages: int
-    #: "pointers" (`kernel.py`), "descriptors" (`descriptors.py`) or "streamed" (`matvec.py`)
+    #: "pointers" (`kernel.py`), "descriptors" (`descriptors.py`), "parts" (`parts.py`) or "streamed" (`matvec.py`)
     kernel: str = "pointers"
     #: slices of the summed dimension, each computed by separate programs
     split: int = 1
@@ -47,6 +47,8 @@ class Problem(NamedTuple):
     epilogue: bool = False
     #: the second operand is contiguous along the summed dimension
     along: bool = False
+    #: there is memory for the parts of float32 operands
+    room: bool = True
 
     @property
     def streamed(self) -> bool:
@@ -90,6 +92,9 @@ LONG = {
     DESCRIBED["half"][2]: Blocks(128, 128, 128, 8, 3, "descriptors"),
 }
 _LONG_DEPTH = 4096
+# For float32 in parts of bfloat16. Each group of products ends before the next begins, so steps are long: 64 is as far
+# as two stages of 128x128 go. 128x128 reads 0.86 of what the level-2 cache gives while tensor cores multiply.
+PARTS = (Blocks(128, 128, 64, 8, 2, "parts"), Blocks(64, 128, 64, 4, 3, "parts"))
 
 # For the kernel on pointers.
 POINTERS = {
@@ -124,6 +129,10 @@ _INTERPRETED_STREAMED = 1 << 18
 _EDGE = 32
 # The least products per program for which descriptors are used: 9 us at an H200's peak. Making them takes about 1 us.
 _DESCRIBED_PRODUCTS = 1 << 25
+# The fewest products, and rows and columns, for which float32 operands are split: on an H200 2^30 products take about
+# 50 us in tf32x3 and 20 less in parts even with an edge of 256, of which each element is in so few products that
+# splitting it takes a third of the time.
+_PARTED_PRODUCTS, _PARTED_EDGE = 1 << 30, 256
 # A part of a split product has at least so many steps, because parts are summed by a second kernel; and a product of
 # fewer than the second number is over before that kernel would start.
 _STEPS_PER_PART = 4
@@ -149,7 +158,7 @@ def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     >>> choose(Problem("half", 8192, 8192, 8192, describable=True), h200)
     Blocks(rows=128, cols=256, depth=64, warps=8, stages=4, kernel='descriptors', split=1, pieces=2)
     >>> choose(Problem("tf32x3", 4096, 4096, 4096, itemsize=4, describable=True), h200)
-    Blocks(rows=128, cols=128, depth=32, warps=8, stages=3, kernel='descriptors', split=1, pieces=1)
+    Blocks(rows=128, cols=128, depth=64, warps=8, stages=2, kernel='parts', split=1, pieces=1)
     >>> choose(Problem("half", 1024, 1024, 1024, describable=True), h200)  # 2 us of work
     Blocks(rows=64, cols=128, depth=64, warps=4, stages=4, kernel='pointers', split=1, pieces=1)
     >>> choose(Problem("half", 8192, 8192, 8192, describable=True), a100)
@@ -164,6 +173,8 @@ def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     processors = device.multi_processor_count
     if problem.streamed:
         return _streamed(problem, processors)
+    if _is_parted(problem, device):
+        return min(PARTS, key=lambda blocks: _cost(blocks, problem, processors))
     if _is_described(problem, device):
         # tf32 with a fused activation spills in a tile of 128x256, which on sm_100 takes 272 KB of shared memory anyway
         spared = problem.product == "tf32" and (problem.epilogue or device.major > 9)
@@ -225,11 +236,25 @@ def choose_interpreted(problem: Problem, device: DeviceProperties) -> Blocks:
             rows, min(power_of_two(problem.cols), _INTERPRETED_STREAMED // (rows * depth)), depth, 4, 1, "streamed"
         )
     blocks = _clamped(_INTERPRETED_SUM if problem.product == "sum" else _INTERPRETED, problem)
-    return blocks._replace(kernel="descriptors") if _is_described(problem, device) else blocks
+    return blocks._replace(kernel=_by_copies(problem, device)) if _is_described(problem, device) else blocks
 
 
 def _is_described(problem: Problem, device: DeviceProperties) -> bool:
     return problem.describable and problem.product in DESCRIBED and device.major in (9, 10)
+
+
+def _is_parted(problem: Problem, device: DeviceProperties) -> bool:
+    """True if float32 operands are split: on Hopper, and where each element is in enough products."""
+    rows, cols = problem.rows, problem.cols
+    return (
+        (problem.product, device.major, problem.describable, problem.room) == ("tf32x3", 9, True, True)
+        and min(rows, cols) >= _PARTED_EDGE
+        and rows * cols * problem.depth * problem.batches >= _PARTED_PRODUCTS
+    )
+
+
+def _by_copies(problem: Problem, device: DeviceProperties) -> str:
+    return "parts" if _is_parted(problem, device) else "descriptors"
 
 
 def group_of(blocks: Blocks, processors: int) -> int:
@@ -251,7 +276,7 @@ def _forced(problem: Problem, device: DeviceProperties) -> Blocks:
         split = 3 if problem.depth > 4 * edge else 1
         return Blocks(power_of_two(problem.rows), edge, edge, 4, 1, "streamed", split=split)
     if _is_described(problem, device):
-        return Blocks(edge, edge, edge, 4, 1, "descriptors", pieces=2)
+        return Blocks(edge, edge, edge, 4, 1, _by_copies(problem, device), pieces=2)
     return Blocks(edge, edge, edge, 4, 1, split=3 if problem.product != "sum" and problem.depth > 4 * edge else 1)
 
 

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...drivers import DeviceProperties
+from ...errors import OutOfMemoryError
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import copy_into
@@ -20,6 +21,7 @@ from .blocks import Blocks, Problem, candidates, choose, choose_interpreted, gro
 from .descriptors import described_matmul_kernel
 from .kernel import finish_kernel, matmul_kernel
 from .matvec import matvec_kernel
+from .parts import parts_matmul_kernel, split
 from .precision import product_for
 
 # The fewest products of each element of an operand for which a copy of it pays in tf32 on Hopper, see `_along_depth`.
@@ -125,6 +127,11 @@ def launch_product(
         if copied is not None:
             launch_product(out, *copied, bias, body)
             return
+    if blocks.kernel == "parts":
+        try:
+            x, y = _split(shape, x, y)
+        except OutOfMemoryError:
+            blocks = driver.pick(choose, choose_interpreted)(problem._replace(room=False), device)
     group = group_of(blocks, device.multi_processor_count)
     biases = scales if bias is None else (*scales, bias)
     constants: dict[str, Any] = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "BIAS_ROWS": shape.bias.row != 0}
@@ -137,13 +144,14 @@ def launch_product(
         "stages": blocks.stages,
         "name": f"matmul_{body.__name__}" if body else "matmul",
     }
-    if blocks.kernel == "descriptors":
-        arguments, constants = _described(shape, blocks, constants, product)
+    if blocks.kernel in ("descriptors", "parts"):
+        described, arguments, constants = _described(shape, blocks, constants, product, x, y)
         constants["GROUP"] = group
         tiles = -(-shape.rows // blocks.rows) * -(-shape.cols // blocks.cols) * problem.batches
         # persistent programs, or one for each tile where some would compute twice as many as others
-        grid = tiles if tiles < 2 * device.multi_processor_count else device.multi_processor_count
-        launch(described_matmul_kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
+        one_each = blocks.kernel == "parts" or tiles < 2 * device.multi_processor_count
+        grid = tiles if one_each else device.multi_processor_count
+        launch(described, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
         return
     constants |= {"TOTAL": total, "PRODUCT": product}
     split = blocks.split > 1
@@ -158,6 +166,16 @@ def launch_product(
     parts = buffer.empty((blocks.split, *out.shape), total.numpy, out.device)
     launch(kernel, (grid,), (parts, x, y, (), *arguments), constants, out.device, **options)
     finish(out, parts, bias, body)
+
+
+def _split(shape: _Geometry, x: DeviceArray, y: DeviceArray) -> tuple[DeviceArray, ...]:
+    """The parts of both operands, with their lines as they lie in memory."""
+    sizes = ((shape.rows, shape.depth), (shape.depth, shape.cols))
+    parts = []
+    for array, of, (down, across) in zip((x, y), (shape.x, shape.y), sizes, strict=True):
+        lines, width = (down, across) if of.col == 1 else (across, down)
+        parts.append(split(array, prod(shape.batch) if any(of.batch) else 1, lines, width, _lines(of)))
+    return tuple(parts)
 
 
 def _along_depth(x: DeviceArray, y: DeviceArray) -> tuple[DeviceArray, DeviceArray] | None:
@@ -233,29 +251,37 @@ def _describable(shape: _Geometry, itemsize: int) -> bool:
     )
 
 
-def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], product: str) -> tuple[Any, dict[str, Any]]:
-    """Arguments after the arrays, and constants, of the kernel on descriptors."""
-
-    def lines(of: _Operand) -> tuple[int, int]:
-        return sum(of.batch), of.row if of.col == 1 else of.col
-
+def _described(
+    shape: _Geometry, blocks: Blocks, constants: dict[str, Any], product: str, x: DeviceArray, y: DeviceArray
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The kernel on descriptors or that on parts, its arguments after the arrays, and its constants."""
     batches, bias = prod(shape.batch), shape.bias
-    steps = [lines(each) for each in (shape.out, shape.x, shape.y)]
-    arguments = (shape.rows, shape.cols, shape.depth, batches, *steps, (sum(bias.batch), bias.row, bias.col))
+    sizes, outs, biases = (shape.rows, shape.cols, shape.depth, batches), _lines(shape.out), sum(bias.batch)
     constants = {
         **constants,
-        "PRODUCT": product,
         "X_FLIPPED": shape.x.col != 1,
         "Y_FLIPPED": shape.y.col != 1,
         "OUT_BATCHED": batches > 1,
-        "X_BATCHED": batches > 1 and shape.x.batch != (0,),
-        "Y_BATCHED": batches > 1 and shape.y.batch != (0,),
-        "PIECES": blocks.pieces,
         "BLOCK_M": blocks.rows,
         "BLOCK_N": blocks.cols,
         "BLOCK_K": blocks.depth,
     }
-    return arguments, constants
+    if blocks.kernel == "parts":
+        parts = x.shape[1], y.shape[1], outs, x.strides[1:3], y.strides[1:3]
+        return parts_matmul_kernel, (*sizes, *parts, (biases, bias.row, bias.col)), constants
+    constants |= {
+        "PRODUCT": product,
+        "X_BATCHED": batches > 1 and shape.x.batch != (0,),
+        "Y_BATCHED": batches > 1 and shape.y.batch != (0,),
+        "PIECES": blocks.pieces,
+    }
+    steps = _lines(shape.x), _lines(shape.y)
+    return described_matmul_kernel, (*sizes, outs, *steps, (biases, bias.row, bias.col)), constants
+
+
+def _lines(of: _Operand) -> tuple[int, int]:
+    """The steps from matrix to matrix and from line to line of memory."""
+    return sum(of.batch), of.row if of.col == 1 else of.col
 
 
 def finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: Any) -> None:

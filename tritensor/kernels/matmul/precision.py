@@ -2,7 +2,8 @@
 
 "tf32x3" splits each number into two of tf32 (11 significant bits each) and adds up three products of these on the
 tensor cores: about 22 of float32's 24 bits for each product, summed in float32. The error of a whole matrix is that of
-float32 summation, which is the larger part, so it is used for "highest".
+float32 summation, which is the larger part, so it is used for "highest". Large products on Hopper are six of bfloat16
+instead, which are more exact (`parts.py`).
 """
 
 from __future__ import annotations
