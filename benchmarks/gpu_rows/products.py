@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import erf, prod
+from types import ModuleType
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from benchmarks.cases import Case
@@ -20,7 +23,7 @@ _LAYOUTS = {
 
 
 def _product(
-    size: int,
+    size: int | tuple[int, int, int],
     dtype: str,
     targets: Mapping[str, Target],
     layout: str = "nn",
@@ -28,7 +31,10 @@ def _product(
     note: str = "",
     precision: str | None = None,
 ) -> Row:
+    """`a @ b`, cubed or of so many rows, columns and products for each element."""
     statement, numpy = _LAYOUTS[layout]
+    rows, cols, depth = (size,) * 3 if isinstance(size, int) else size
+    shape = f"{size}" if isinstance(size, int) else f"{rows}x{cols}x{depth}"
     short = label or SHORT[dtype]
     # of a small product of rows and columns that no block size divides
     m, n, k = 200, 216, 184
@@ -36,10 +42,13 @@ def _product(
     lead, last = np.s_[:64], np.s_[:, :64]
     part = {"a": lead if layout[0] == "n" else last, "b": last if layout[1] == "n" else lead, "out": np.s_[:64, :64]}
     case = Case(
-        f"matmul_{short}_{size}" + (f"_{layout}" if layout != "nn" else ""),
-        f"{short} {statement}, {size} cubed",
+        f"matmul_{short}_{shape}" + (f"_{layout}" if layout != "nn" else ""),
+        f"{short} {statement}, {shape}" + (" cubed" if isinstance(size, int) else ""),
         statement,
-        {"a": (size, size), "b": (size, size)},
+        {
+            "a": (rows, depth) if layout[0] == "n" else (depth, rows),
+            "b": (depth, cols) if layout[1] == "n" else (cols, depth),
+        },
         {},
         numpy=numpy,
         dtype=dtype,
@@ -57,6 +66,42 @@ def _product(
     )
 
 
+def _eighths(library: ModuleType, tensors: Mapping[str, Any]) -> dict[str, object]:
+    """Both operands in float8, along the summed dimension, and a scale."""
+    a, b = (tensors[name].to(library.float8_e4m3fn) for name in ("a", "b"))
+    return {"a8": a, "b8": b.t(), "one": library.ones((), device=a.device)}
+
+
+def _product_of_eighths(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    a, b = (arrays[name].astype(ml_dtypes.float8_e4m3fn).astype(np.float64) for name in ("a", "b"))
+    return a @ b.T
+
+
+def _scaled(fast: bool) -> Row:
+    statement = f"lib._scaled_mm(a8, b8, one, one, out_dtype=lib.bfloat16, use_fast_accum={fast})"
+    case = Case(
+        "matmul_fp8_8192" + ("_fast" if fast else ""),
+        f"fp8 a @ b.t(), 8192 cubed, {'fast' if fast else 'exact'} sums",
+        statement,
+        {"a": (8192, 8192), "b": (8192, 8192)},
+        {},
+        numpy=None,
+        prepare=_eighths,
+        exact=_product_of_eighths,
+        nonfinite=False,
+        dtype="bfloat16",
+    )
+    return Row(
+        case,
+        {"a": (208, 192), "b": (224, 192)},
+        beside_torch(0.9, 1.0),
+        part={"a": np.s_[:64], "b": np.s_[:64], "out": np.s_[:64, :64]},
+        moved=lambda shapes: prod(shapes["a"]) + prod(shapes["b"]) + 2 * shapes["a"][0] * shapes["b"][0],
+        # cards do twice as much in float8 as in bfloat16, whose peak the work is divided by
+        work=lambda shapes: prod(shapes["a"]) * shapes["b"][0],
+    )
+
+
 PRODUCTS = (
     *[
         _product(8192, dtype, beside_torch(0.95, 1.0), layout)
@@ -67,7 +112,14 @@ PRODUCTS = (
     _product(2048, "bfloat16", beside_torch(0.85, 0.95)),
     _product(1024, "bfloat16", beside_torch(0.85, 0.95)),
     _product(512, "bfloat16", beside_torch(0.75, 0.90)),
-    _product(8192, "float32", beside_torch(1.3, 1.8), note="tf32 off; ours by three products of tf32"),
+    # few tiles of a long sum
+    _product((64, 8192, 8192), "bfloat16", beside_torch(0.85, 0.95)),
+    _product((1024, 1024, 8192), "bfloat16", beside_torch(0.85, 0.95)),
+    _product((256, 256, 32768), "bfloat16", beside_torch(0.75, 0.90)),
+    _scaled(fast=False),
+    _scaled(fast=True),
+    _product(8192, "float32", beside_torch(1.3, 1.8), note="tf32 off; ours by six products of bfloat16"),
+    _product(4096, "float32", beside_torch(1.3, 1.8), note="tf32 off; ours by six products of bfloat16"),
     _product(8192, "float32", beside_torch(0.88, 0.96), label="tf32", note="tf32 on", precision="high"),
 )
 
