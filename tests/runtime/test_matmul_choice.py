@@ -44,11 +44,12 @@ def test_each_configuration_of_the_tables_is_chosen_for_some_product() -> None:
             for depth in (64, 512, 2048, 8192)
             for batches in (1, 33, 4096)
         }
+        whole = {*DESCRIBED[product], *(long for short, long in LONG.items() if short in DESCRIBED[product])}
         described = {blocks for blocks in chosen if blocks.kernel == "descriptors"}
-        assert described == {
-            *DESCRIBED[product],
-            *(long for short, long in LONG.items() if short in DESCRIBED[product]),
-        }
+        assert {blocks for blocks in described if blocks.split == 1} == whole
+        parts = {blocks._replace(split=1) for blocks in described if blocks.split > 1}
+        assert parts <= {blocks._replace(pieces=2) for blocks in DESCRIBED[product]}
+        assert bool(parts) is ("eighth" not in product)  # whose scales belong to whole sums
 
 
 def test_float32_is_split_on_hopper_where_each_element_is_in_enough_products() -> None:
@@ -105,6 +106,21 @@ def test_deep_products_of_few_tiles_are_split() -> None:
     assert split(64, 64, 512) == 1
     assert split(64, 64, 65536, batches=100) == 1
     assert split(64, 64, 65536, product="sum") == 1
+
+
+def test_descriptors_split_where_large_tiles_of_parts_are_much_faster() -> None:
+    def cut(*sizes: int, product: str = "half", **more: Any) -> tuple[Any, ...]:
+        itemsize = 2 if product == "half" else 4
+        blocks = choose(Problem(product, *sizes, itemsize=itemsize, describable=True, **more), H200)
+        return blocks.kernel, *blocks[:2], blocks.split
+
+    assert cut(1024, 1024, 8192) == ("descriptors", 128, 256, 4)
+    assert cut(256, 256, 32768) == ("descriptors", 128, 128, 33)  # 16 of 64x64 in whole sums would use 16 processors
+    assert cut(3072, 768, 8192) == ("descriptors", 128, 256, 3)  # two waves of thirds
+    assert cut(512, 512, 8192, product="tf32x3") == ("parts", 128, 128, 8)
+    assert cut(64, 8192, 8192)[3] == 1  # bound by memory either way
+    assert cut(1024, 1022, 8192)[3] == 1  # lines of parts of 4,088 bytes
+    assert cut(2048, 2048, 8192)[3] == 1
 
 
 @pytest.mark.parametrize("along", [True, False])

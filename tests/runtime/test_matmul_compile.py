@@ -66,13 +66,14 @@ def described(
     kind: Any = None,
     batched: bool = False,
     epilogue: str = "",
+    split: bool = False,
 ) -> Any:
     """Facts of the kernel on descriptors, for sizes and strides of which nothing but their divisibility is known."""
     stored, _, precision = KINDS[product]
     pointer, steps = f"*{(kind or stored).triton}:16", ("i32:16", "i32:16")
     scales = ("*fp32:16",) * 2 if "eighth" in product else ()
     signature = (
-        "*bf16:16" if scales else pointer,
+        "*fp32:16" if split else "*bf16:16" if scales else pointer,
         pointer,
         pointer,
         scales or ((pointer,) if epilogue else ()),
@@ -87,11 +88,12 @@ def described(
     )
     constants = {
         "EPILOGUE": body_of(registry[epilogue]) if epilogue else None,
-        "OUT_DTYPE": kind or stored,
+        "OUT_DTYPE": f32 if split else kind or stored,
+        "SPLIT": split,
         "PRODUCT": precision,
         "X_FLIPPED": flips[0],
         "Y_FLIPPED": flips[1],
-        "OUT_BATCHED": batched,
+        "OUT_BATCHED": batched or split,
         "X_BATCHED": batched,
         "Y_BATCHED": batched,
         "BIAS_ROWS": False,
@@ -183,8 +185,7 @@ QUICK = [("half", LONG[DESCRIBED["half"][0]], (False, True)), ("tf32x3", DESCRIB
     ids=str,
 )
 def test_every_configuration_is_fed_by_the_copy_engine(product: str, blocks: Blocks, flips: tuple[bool, bool]) -> None:
-    facts = described(product, blocks, flips)
-    assert_fed_by_tma(facts)
+    assert_fed_by_tma(facts := described(product, blocks, flips))
     if product == "tf32x3":
         assert facts.asm["ptx"].count("wgmma.mma_async") % 3 == 0
 
@@ -192,8 +193,7 @@ def test_every_configuration_is_fed_by_the_copy_engine(product: str, blocks: Blo
 @pytest.mark.thorough
 @pytest.mark.parametrize(("product", "blocks"), EIGHTHS, ids=str)
 def test_float8_is_fed_by_the_copy_engine(product: str, blocks: Blocks) -> None:
-    facts = described(product, blocks, ALONG)
-    assert_fed_by_tma(facts)
+    assert_fed_by_tma(facts := described(product, blocks, ALONG))
     assert "k32.f32.e4m3.e4m3" in facts.asm["ptx"] and "QGMMA" in facts.asm["sass"]
 
 
@@ -209,10 +209,11 @@ def test_every_configuration_takes_a_bias_and_gelu(product: str, blocks: Blocks,
 @slow
 @pytest.mark.parametrize(("product", "blocks"), CONFIGURATIONS, ids=str)
 def test_every_configuration_takes_batches(product: str, blocks: Blocks) -> None:
-    facts = described(product, blocks, (False, True), batched=True)
-    assert_sound(facts)
-    assert "wgmma.mma_async" in facts.asm["ptx"]
-    assert "cp.async.bulk.tensor.3d.shared" in facts.asm["ptx"]
+    for split in (False, True)[: 1 + (blocks not in LONG.values())]:  # parts of a depth are not that long
+        cut = blocks._replace(pieces=max(blocks.pieces, 1 + split))
+        assert_sound(facts := described(product, cut, (False, True), batched=True, split=split))
+        assert "wgmma.mma_async" in facts.asm["ptx"]
+        assert "cp.async.bulk.tensor.3d.shared" in facts.asm["ptx"]
 
 
 @slow
@@ -226,8 +227,9 @@ def test_float16_is_multiplied_as_bfloat16_is(blocks: Blocks) -> None:
 def test_every_configuration_compiles_for_blackwell(product: str, blocks: Blocks) -> None:
     if product == "tf32" and blocks.cols == 256:
         pytest.skip("it takes more shared memory than there is, and is not chosen")
-    facts = described(product, blocks, (False, True), ("cuda", 100))
-    assert_sound(facts)
+    assert_sound(facts := described(product, blocks, (False, True), ("cuda", 100)))
+    if "eighth" not in product and blocks not in LONG.values():
+        assert_sound(described(product, blocks._replace(pieces=2), (False, True), ("cuda", 100), split=True))
     assert "tcgen05.mma" in facts.asm["ptx"]
     assert "cp.async.bulk.tensor" in facts.asm["ptx"]
 

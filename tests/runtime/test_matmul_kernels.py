@@ -199,6 +199,25 @@ def test_streamed_products_are_split(shapes: Any, kernels: list[str]) -> None:
 
 @needs_triton
 @pytest.mark.parametrize(
+    "shapes", [((20, 100), (100, 24)), ((3, 20, 104), (3, 104, 24)), ((20, 70), (3, 70, 24))], ids=str
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_descriptors_split_the_depth(shapes: Any, dtype: Any, kernels: list[str]) -> None:
+    """In three parts of 48, 32 or 16: the last one of 100 has 4, and of 70 in 16 the last has 6."""
+    x, y, bias = drawn(shapes[0], dtype), drawn(shapes[1], dtype, 1), drawn((24,), dtype, 2)
+    wide = 8 if dtype is torch.bfloat16 else 4
+    with torch.cuda.simulate(capability=(9, 0)), settings.block(16):
+        left, right = x.cuda(), y.cuda()
+        close(left @ right, x @ y, 100)
+        close(left @ flipped(right), x @ y, 100)
+        if y.ndim == 2:
+            close(linear(left, right.mT, bias.cuda(), activation="gelu"), linear(x, y.mT, bias, activation="gelu"), 100)
+        described = "described_matmul_kernel" if shapes[0][-1] % wide == 0 else "matmul_kernel"
+    assert set(kernels) == {described, "finish_kernel"}
+
+
+@needs_triton
+@pytest.mark.parametrize(
     ("sizes", "capability"),
     [
         ((40, 32, 24), (9, 0)),

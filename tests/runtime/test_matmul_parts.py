@@ -43,12 +43,12 @@ def split_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that products are launched with, their passes before excepted."""
+    """The names of the kernels that products are launched with, their passes before and after excepted."""
     found: list[str] = []
     launch = matmul_launch.launch
 
     def noted(kernel: Any, *arguments: Any, **options: Any) -> Any:
-        found.append(kernel.__name__)
+        found.extend([kernel.__name__] * (kernel.__name__ != "finish_kernel"))
         return launch(kernel, *arguments, **options)
 
     monkeypatch.setattr(matmul_launch, "launch", noted)
@@ -81,7 +81,7 @@ def error(found: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
 
 
 SHAPES = [
-    ((72, 140), (140, 56)),
+    ((72, 300), (300, 56)),  # in three parts of the depth
     ((20, 16), (16, 28)),  # lines of 28 become 32
     ((3, 20, 16), (3, 16, 24)),
     ((20, 16), (3, 16, 24)),
@@ -192,7 +192,7 @@ def test_without_memory_for_the_parts_tiles_are_split(kernels: list[str], monkey
 
 @pytest.mark.thorough
 def test_programs_do_not_race() -> None:
-    x, y = drawn(2, 72, 140), drawn(2, 140, 56)
+    x, y = drawn(2, 72, 300), drawn(2, 300, 56)
     with torch.cuda.simulate(compiled=True, races=True), settings.block(64), settings.simulate_late(False):
         np.testing.assert_allclose(multiplied(x, y), x @ y, rtol=1e-5, atol=2e-5)
 
@@ -202,21 +202,21 @@ def test_programs_do_not_race() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("blocks", "flips", "batched", "epilogue"),
+    ("blocks", "flips", "batched", "epilogue", "split"),
     [
-        (PARTS[0], (False, True), False, None),
+        (PARTS[0], (False, True), False, None, True),
         *(
-            pytest.param(blocks, (x, y), batched, epilogue, marks=slow)
+            pytest.param(blocks, (x, y), batched, epilogue, split, marks=slow)
             for blocks in PARTS
             for x in (False, True)
             for y in (False, True)
-            for batched, epilogue in ((False, None), (True, None), (False, "gelu"))
+            for batched, epilogue, split in ((False, None, False), (True, None, True), (False, "gelu", False))
         ),
     ],
     ids=str,
 )
 def test_every_configuration_is_fed_by_the_copy_engine(
-    blocks: Blocks, flips: tuple[bool, bool], batched: bool, epilogue: str | None
+    blocks: Blocks, flips: tuple[bool, bool], batched: bool, epilogue: str | None, split: bool
 ) -> None:
     count, steps = "i32" if batched else "i32:1", ("i32:16", "i32:16")
     parts, bias = "*bf16:16", ("*fp32:16",) if epilogue else ()
@@ -229,7 +229,8 @@ def test_every_configuration_is_fed_by_the_copy_engine(
         "OUT_DTYPE": dtypes.float32,
         "X_FLIPPED": flips[0],
         "Y_FLIPPED": flips[1],
-        "OUT_BATCHED": batched,
+        "OUT_BATCHED": batched or split,
+        "SPLIT": split,
         "BIAS_ROWS": False,
         "BLOCK_M": blocks.rows,
         "BLOCK_N": blocks.cols,

@@ -137,6 +137,12 @@ _PARTED_PRODUCTS, _PARTED_EDGE = 1 << 30, 256
 # fewer than the second number is over before that kernel would start.
 _STEPS_PER_PART = 4
 _STEPS_TO_SPLIT = 16
+# By an H200's rates, in products of bfloat16 of a multiprocessor, 3.7 a picosecond: a byte that it reads from the
+# level-2 cache (68 a nanosecond), one that all read from device memory (4.8 a picosecond), the kernel that adds parts,
+# and its writing and reading of an element of one. Parts save a tenth.
+_BYTE, _FAR_BYTE, _FINISH, _ADDED, _GAIN = 55, 0.77, 9 << 20, 6, 0.9
+# How many times as long a product of other numbers takes.
+_SLOWER = {"half": 1, "tf32": 2, "tf32x3": 6, "eighth": 0.5, "fast_eighth": 0.5}
 # Warps of a streamed product, how many 16-byte vectors each of their threads loads at once, and the bytes of registers
 # for the sums of a thread.
 _WARPS = 4
@@ -148,10 +154,10 @@ _STREAMED_ROWS = 4
 def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     """The blocks, and the kernel, for a product on a device.
 
-    Few rows: the other operand is streamed. Otherwise the tiles are those that take the least time by `_cost`, large
-    ones where they fill the multiprocessors, smaller ones where they would leave some idle. Descriptors are used on
-    Hopper and its successors where the layout of the operands allows it and each program has enough to do. Where even
-    the smallest tiles leave half of the multiprocessors idle, the summed dimension is split.
+    Few rows: the other operand is streamed. Otherwise the tiles are those that take the least time, by `_time` or by
+    `_cost`: large ones where they fill the multiprocessors, smaller ones where they would leave some idle. Descriptors
+    are used on Hopper and its successors where the layout of the operands allows it and each program has enough to do.
+    Where there are few tiles the summed dimension is split.
 
     >>> from tritensor.drivers import DeviceProperties
     >>> h200, a100 = DeviceProperties("H200", 9, 0, 0, 132), DeviceProperties("A100", 8, 0, 0, 108, 32, 2048, 166912)
@@ -163,6 +169,8 @@ def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     Blocks(rows=64, cols=128, depth=64, warps=4, stages=4, kernel='pointers', split=1, pieces=1)
     >>> choose(Problem("half", 8192, 8192, 8192, describable=True), a100)
     Blocks(rows=128, cols=256, depth=32, warps=8, stages=4, kernel='pointers', split=1, pieces=1)
+    >>> choose(Problem("half", 768, 768, 8192, describable=True), h200)  # 18 tiles
+    Blocks(rows=128, cols=256, depth=64, warps=8, stages=3, kernel='descriptors', split=7, pieces=2)
     >>> choose(Problem("half", 16, 512, 8192), h200)
     Blocks(rows=16, cols=64, depth=64, warps=4, stages=4, kernel='pointers', split=16, pieces=1)
     >>> choose(Problem("half", 1, 4096, 4096, along=True), h200)
@@ -174,14 +182,17 @@ def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     if problem.streamed:
         return _streamed(problem, processors)
     if _is_parted(problem, device):
-        return min(PARTS, key=lambda blocks: _cost(blocks, problem, processors))
+        blocks = min(PARTS, key=lambda blocks: _time(blocks, problem, processors))
+        return _cut(PARTS, blocks, problem, processors) or blocks
     if _is_described(problem, device):
         # tf32 with a fused activation spills in a tile of 128x256, which on sm_100 takes 272 KB of shared memory anyway
         spared = problem.product == "tf32" and (problem.epilogue or device.major > 9)
         table = DESCRIBED[problem.product][spared:]
-        blocks = min(table, key=lambda blocks: _cost(blocks, problem, processors))
+        blocks = min(table, key=lambda blocks: _time(blocks, problem, processors))
         shared = -(-_tiles(blocks, problem) // processors)  # tiles that one program computes
         if shared * blocks.rows * blocks.cols * problem.depth >= _DESCRIBED_PRODUCTS:
+            if (cut := _cut(table, blocks, problem, processors)) is not None:
+                return cut
             if problem.depth >= _LONG_DEPTH:
                 blocks = LONG.get(blocks, blocks)
             # GELU on all of a 128x256 tile at once spills 184 bytes a thread
@@ -275,9 +286,11 @@ def _forced(problem: Problem, device: DeviceProperties) -> Blocks:
     if problem.streamed:
         split = 3 if problem.depth > 4 * edge else 1
         return Blocks(power_of_two(problem.rows), edge, edge, 4, 1, "streamed", split=split)
+    split = 3 if problem.depth > 4 * edge and problem.product != "sum" else 1
     if _is_described(problem, device):
-        return Blocks(edge, edge, edge, 4, 1, _by_copies(problem, device), pieces=2)
-    return Blocks(edge, edge, edge, 4, 1, split=3 if problem.product != "sum" and problem.depth > 4 * edge else 1)
+        split = 1 if problem.cols % 4 or "eighth" in problem.product else split
+        return Blocks(edge, edge, edge, 4, 1, _by_copies(problem, device), split, pieces=2)
+    return Blocks(edge, edge, edge, 4, 1, split=split)
 
 
 def _streamed(problem: Problem, processors: int) -> Blocks:
@@ -309,6 +322,39 @@ def _split(blocks: Blocks, problem: Problem, processors: int) -> Blocks:
         return blocks
     tiles = -(-problem.rows // blocks.rows) * -(-problem.cols // blocks.cols) * problem.batches
     return blocks._replace(split=max(min(processors // tiles, steps // _STEPS_PER_PART), 1))
+
+
+def _cut(table: Sequence[Blocks], whole: Blocks, problem: Problem, processors: int) -> Blocks | None:
+    """Blocks that cut the summed dimension for the kernels on descriptors; None where that is not much faster.
+
+    Large tiles of parts read less than small ones of whole sums: for 1024x1024x8192 in bfloat16 32 of 128x256 in four
+    parts are predicted to take 0.66 of the time of 128 of 64x128.
+    """
+    if problem.cols % 4 or "eighth" in problem.product:  # lines of parts begin at multiples of 16 bytes
+        return None
+    cuts = []
+    for blocks in table:
+        for waves in (1, 2):
+            split = min(waves * processors // _tiles(blocks, problem), problem.depth // blocks.depth // _STEPS_PER_PART)
+            if split > 1:
+                cuts.append(blocks._replace(pieces=2, split=split))
+    best = min(cuts, key=lambda blocks: _time(blocks, problem, processors), default=whole)
+    return best if _time(best, problem, processors) < _GAIN * _time(whole, problem, processors) else None
+
+
+def _time(blocks: Blocks, problem: Problem, processors: int) -> float:
+    """The time of a product on descriptors, in the unit of `_BYTE`: that of what is read, or multiplied, of which an
+    eighth does not overlap."""
+    waves = -(-_tiles(blocks, problem) * blocks.split // processors)
+    depth = waves * blocks.depth * -(-problem.depth // (blocks.depth * blocks.split))
+    multiplied = depth * blocks.rows * blocks.cols * _SLOWER[problem.product]
+    # splitting a line in every tile takes as long as reading 20 bytes of it
+    line = 6 if blocks.kernel == "parts" else 20 if problem.product == "tf32x3" else problem.itemsize
+    read = depth * (blocks.rows + blocks.cols) * line
+    far = (problem.rows + problem.cols) * problem.batches * problem.depth * problem.itemsize
+    added = problem.rows * problem.cols * problem.batches * blocks.split
+    finish = _FINISH + _ADDED * added if blocks.split > 1 else 0
+    return max(multiplied, _BYTE * read, _FAR_BYTE * far) + multiplied / 8 + finish
 
 
 def _tiles(blocks: Blocks, problem: Problem) -> int:

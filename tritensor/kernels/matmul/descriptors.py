@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...runtime.launch import device_function, kernel
-from .kernel import scaled, sum_of_products, tile_position, typed
+from .kernel import part_of, scaled, sum_of_products, tile_position, typed
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -112,6 +112,7 @@ def described_matmul_kernel(
     Y_TYPE: tl.constexpr = None,
     SCALES: tl.constexpr = 0,
     BY_LINE: tl.constexpr = False,
+    SPLIT: tl.constexpr = False,
 ):
     """`out = EPILOGUE(x @ y + bias)`, summed in float32; program i computes the tiles i, i + programs, ...
 
@@ -129,6 +130,8 @@ def described_matmul_kernel(
         PIECES: 1, or 2 to finish and store the left and the right half of a tile one after the other, which takes half
             of the registers and of the shared memory.
         X_TYPE, Y_TYPE, SCALES, BY_LINE: see `kernel.matmul_kernel`.
+        SPLIT: there is a program for each tile of each part of the depth; `out` has the results of a part for all
+            batches, then those of the next.
     """
     x_ptr, y_ptr = typed(x_ptr, X_TYPE), typed(y_ptr, Y_TYPE)
     row_tiles = tl.cdiv(rows, BLOCK_M)
@@ -142,15 +145,20 @@ def described_matmul_kernel(
         y_tiles = describe(y_ptr, batches, cols, depth, y_strides[0], y_strides[1], Y_BATCHED, BLOCK_N, BLOCK_K)
     else:
         y_tiles = describe(y_ptr, batches, depth, cols, y_strides[0], y_strides[1], Y_BATCHED, BLOCK_K, BLOCK_N)
-    out_tiles = describe(out_ptr, batches, rows, cols, out_strides[0], out_strides[1], OUT_BATCHED, BLOCK_M, WIDTH)
+    results = tl.num_programs(0) // (row_tiles * col_tiles) if SPLIT else batches
+    out_tiles = describe(out_ptr, results, rows, cols, out_strides[0], out_strides[1], OUT_BATCHED, BLOCK_M, WIDTH)
     # flattened: the loads of the next tile begin while the last one is multiplied and stored
-    for tile in tl.range(tl.program_id(0), row_tiles * col_tiles * batches, tl.num_programs(0), flatten=True):
-        batch = tile // (row_tiles * col_tiles)
+    for tile in tl.range(tl.program_id(0), row_tiles * col_tiles * results, tl.num_programs(0), flatten=True):
+        result = tile // (row_tiles * col_tiles)
+        batch, begin, end = result, 0, tl.cdiv(depth, BLOCK_K)
+        if SPLIT:
+            batch, _, first, last = part_of(result, batches, results // batches, depth, BLOCK_K)
+            begin, end = first // BLOCK_K, tl.cdiv(last, BLOCK_K)
         tile_row, tile_col = tile_position(tile % (row_tiles * col_tiles), row_tiles, col_tiles, GROUP)
         row = tile_row * BLOCK_M
         col = tile_col * BLOCK_N
         total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-        for step in range(tl.cdiv(depth, BLOCK_K)):
+        for step in range(begin, end):
             first = step * BLOCK_K
             if X_FLIPPED:
                 x = load_tile(x_tiles, batch, first, row, X_BATCHED, BLOCK_K, BLOCK_M).T
@@ -170,7 +178,7 @@ def described_matmul_kernel(
                 pieces[piece],
                 biases,
                 bias_strides,
-                batch,
+                result,
                 row,
                 col + piece * WIDTH,
                 rows,

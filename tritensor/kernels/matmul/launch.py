@@ -144,28 +144,24 @@ def launch_product(
         "stages": blocks.stages,
         "name": f"matmul_{body.__name__}" if body else "matmul",
     }
-    if blocks.kernel in ("descriptors", "parts"):
-        described, arguments, constants = _described(shape, blocks, constants, product, x, y)
-        constants["GROUP"] = group
-        tiles = -(-shape.rows // blocks.rows) * -(-shape.cols // blocks.cols) * problem.batches
-        # persistent programs, or one for each tile where some would compute twice as many as others
-        one_each = blocks.kernel == "parts" or tiles < 2 * device.multi_processor_count
-        grid = tiles if one_each else device.multi_processor_count
-        launch(described, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
-        return
-    constants |= {"TOTAL": total, "PRODUCT": product}
     split = blocks.split > 1
+    target, passed = out, biases
     if split:
+        target, passed = buffer.empty((blocks.split, *out.shape), total.numpy, out.device), ()
         constants |= {"EPILOGUE": None, "OUT_DTYPE": total}
-    kernel, arguments, constants, grid = _pointed(shape, blocks, constants)
-    if kernel is matmul_kernel:
+    if blocks.kernel in ("descriptors", "parts"):
+        kernel, arguments, constants = _described(shape, blocks, constants, product, x, y)
+        tiles = -(-shape.rows // blocks.rows) * -(-shape.cols // blocks.cols) * problem.batches * blocks.split
+        # persistent programs, or one for each tile where some would compute twice as many as others
+        one_each = blocks.kernel == "parts" or split or tiles < 2 * device.multi_processor_count
+        grid = tiles if one_each else device.multi_processor_count
+    else:
+        kernel, arguments, constants, grid = _pointed(shape, blocks, {**constants, "TOTAL": total, "PRODUCT": product})
+    if kernel is not matvec_kernel:
         constants["GROUP"] = group
-    if not split:
-        launch(kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
-        return
-    parts = buffer.empty((blocks.split, *out.shape), total.numpy, out.device)
-    launch(kernel, (grid,), (parts, x, y, (), *arguments), constants, out.device, **options)
-    finish(out, parts, bias, body)
+    launch(kernel, (grid,), (target, x, y, passed, *arguments), constants, out.device, **options)
+    if split:
+        finish(out, target, bias, body)
 
 
 def _split(shape: _Geometry, x: DeviceArray, y: DeviceArray) -> tuple[DeviceArray, ...]:
@@ -255,13 +251,16 @@ def _described(
     shape: _Geometry, blocks: Blocks, constants: dict[str, Any], product: str, x: DeviceArray, y: DeviceArray
 ) -> tuple[Any, Any, dict[str, Any]]:
     """The kernel on descriptors or that on parts, its arguments after the arrays, and its constants."""
-    batches, bias = prod(shape.batch), shape.bias
+    batches, bias, split = prod(shape.batch), shape.bias, blocks.split > 1
     sizes, outs, biases = (shape.rows, shape.cols, shape.depth, batches), _lines(shape.out), sum(bias.batch)
+    if split:
+        outs = shape.rows * shape.cols, shape.cols
     constants = {
         **constants,
         "X_FLIPPED": shape.x.col != 1,
         "Y_FLIPPED": shape.y.col != 1,
-        "OUT_BATCHED": batches > 1,
+        "OUT_BATCHED": batches > 1 or split,
+        "SPLIT": split,
         "BLOCK_M": blocks.rows,
         "BLOCK_N": blocks.cols,
         "BLOCK_K": blocks.depth,

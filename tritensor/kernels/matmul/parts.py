@@ -17,7 +17,7 @@ from ...runtime.launch import device_function, kernel, launch
 from ...types import dtypes
 from ..blocks import power_of_two
 from .descriptors import describe, load_tile, store_piece
-from .kernel import tile_position
+from .kernel import part_of, tile_position
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -110,6 +110,7 @@ def parts_matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
+    SPLIT: tl.constexpr = False,
 ):
     """One tile of `out = EPILOGUE(x @ y + bias)`, of operands in the parts of `split_kernel`.
 
@@ -120,7 +121,7 @@ def parts_matmul_kernel(
     Args:
         x_batches, y_batches: matrices of an operand, one or `batches`, of which there are three parts in turn.
         Y_FLIPPED, X_FLIPPED: the operand's columns are the lines of its memory, not its rows.
-        biases and the others: see `descriptors.described_matmul_kernel`.
+        SPLIT, biases and the others: see `descriptors.described_matmul_kernel`.
     """
     row_tiles = tl.cdiv(rows, BLOCK_M)
     col_tiles = tl.cdiv(cols, BLOCK_N)
@@ -132,16 +133,20 @@ def parts_matmul_kernel(
         y_tiles = describe(y_ptr, 3 * y_batches, cols, depth, y_strides[0], y_strides[1], True, BLOCK_N, BLOCK_K)
     else:
         y_tiles = describe(y_ptr, 3 * y_batches, depth, cols, y_strides[0], y_strides[1], True, BLOCK_K, BLOCK_N)
-    out_tiles = describe(out_ptr, batches, rows, cols, out_strides[0], out_strides[1], OUT_BATCHED, BLOCK_M, BLOCK_N)
+    results = tl.num_programs(0) // (row_tiles * col_tiles)
+    out_tiles = describe(out_ptr, results, rows, cols, out_strides[0], out_strides[1], OUT_BATCHED, BLOCK_M, BLOCK_N)
     tile = tl.program_id(0)
-    batch = tile // (row_tiles * col_tiles)
+    result = tile // (row_tiles * col_tiles)
+    batch, begin, end = result, 0, depth
+    if SPLIT:
+        batch, _, begin, end = part_of(result, batches, results // batches, depth, BLOCK_K)
     tile_row, tile_col = tile_position(tile % (row_tiles * col_tiles), row_tiles, col_tiles, GROUP)
     row = tile_row * BLOCK_M
     col = tile_col * BLOCK_N
     x_batch = tl.minimum(batch, x_batches - 1)
     y_batch = tl.minimum(batch, y_batches - 1)
     total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for first in range(0, depth, BLOCK_K):
+    for first in range(begin, end, BLOCK_K):
         x1 = load_part(x_tiles, x_batch, first, row, X_FLIPPED, BLOCK_M, BLOCK_K)
         x2 = load_part(x_tiles, x_batch + x_batches, first, row, X_FLIPPED, BLOCK_M, BLOCK_K)
         x3 = load_part(x_tiles, x_batch + 2 * x_batches, first, row, X_FLIPPED, BLOCK_M, BLOCK_K)
@@ -149,16 +154,16 @@ def parts_matmul_kernel(
         y2 = load_part(y_tiles, y_batch + y_batches, first, col, not Y_FLIPPED, BLOCK_N, BLOCK_K).T
         y3 = load_part(y_tiles, y_batch + 2 * y_batches, first, col, not Y_FLIPPED, BLOCK_N, BLOCK_K).T
         # the smallest first
-        part = tl.dot(x3, y1)
-        part = tl.dot(x1, y3, part)
-        part = tl.dot(x2, y2, part)
-        part = tl.dot(x2, y1, part)
-        part = tl.dot(x1, y2, part)
-        total += tl.dot(x1, y1, part)
+        added = tl.dot(x3, y1)
+        added = tl.dot(x1, y3, added)
+        added = tl.dot(x2, y2, added)
+        added = tl.dot(x2, y1, added)
+        added = tl.dot(x1, y2, added)
+        total += tl.dot(x1, y1, added)
     beyond = total - total != 0.0
     if tl.max(beyond.to(tl.int32)) != 0:
         large = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-        for first in range(0, depth, BLOCK_K):
+        for first in range(begin, end, BLOCK_K):
             x1 = load_part(x_tiles, x_batch, first, row, X_FLIPPED, BLOCK_M, BLOCK_K)
             large = tl.dot(x1, load_part(y_tiles, y_batch, first, col, not Y_FLIPPED, BLOCK_N, BLOCK_K).T, large)
         total = tl.where(beyond, large, total)
@@ -167,7 +172,7 @@ def parts_matmul_kernel(
         total,
         biases,
         bias_strides,
-        batch,
+        result,
         row,
         col,
         rows,
