@@ -240,6 +240,26 @@ def test_results_do_not_depend_on_the_order_of_the_grid(sizes: Any, capability: 
 
 
 @needs_triton
+@pytest.mark.parametrize("capability", [(9, 0), (8, 0)], ids=str)
+def test_tiles_go_down_columns_of_a_group_of_rows(capability: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = []
+    launch = matmul_launch.launch
+    monkeypatch.setattr(
+        matmul_launch,
+        "launch",
+        lambda kernel, grid, arguments, constants, *rest, **more: (
+            groups.append(constants["GROUP"]) or launch(kernel, grid, arguments, constants, *rest, **more)
+        ),
+    )
+    x, y = drawn((72, 16), torch.bfloat16), drawn((16, 40), torch.bfloat16, 1)
+    with torch.cuda.simulate(capability=capability), settings.block(16):
+        for rows in (64, 72):  # 4 processors: groups of 2 rows
+            close(x[:rows].cuda() @ y.cuda(), x[:rows] @ y, 16)
+            close(x[:32].cuda() @ y.cuda(), x[:32] @ y, 16)
+    assert groups == [2, 0, 2, 0]
+
+
+@needs_triton
 def test_programs_go_from_tile_to_tile(kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     grids = []
     launch = matmul_launch.launch

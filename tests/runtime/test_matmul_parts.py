@@ -195,6 +195,9 @@ def test_programs_do_not_race() -> None:
     x, y = drawn(2, 72, 300), drawn(2, 300, 56)
     with torch.cuda.simulate(compiled=True, races=True), settings.block(64), settings.simulate_late(False):
         np.testing.assert_allclose(multiplied(x, y), x @ y, rtol=1e-5, atol=2e-5)
+        halves = [torch.from_numpy(each[0, :, :296]).bfloat16() for each in (x, y.swapaxes(1, 2))]
+        found = (halves[0].cuda() @ halves[1].cuda().mT).cpu().float().numpy()
+        np.testing.assert_allclose(found, (halves[0] @ halves[1].mT).float().numpy(), rtol=2e-2, atol=2e-2)
 
 
 # ---- compiled --------------------------------------------------------------------------------------------------------

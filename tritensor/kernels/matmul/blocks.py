@@ -87,8 +87,8 @@ DESCRIBED = {
 }
 DESCRIBED["fast_eighth"] = (Blocks(128, 256, 128, 8, 3, "descriptors", pieces=2), *DESCRIBED["eighth"])
 # Used instead of these where the summed dimension is long enough to fill a deeper pipeline: four stages of 128x256 have
-# 144 KB on the way, three have 96, which is what tensor cores consume in 1 us. On an H200 4096 and 8192 cubed took as
-# long as cuBLAS with four (0.98, 1.02), and 2048 more with three (0.88).
+# 144 KB on the way, three have 96, which by published rates is what tensor cores consume in 1.1 us. On an H200 4096 and
+# 8192 cubed took as long as cuBLAS with four (0.98, 1.02), and 2048 more with three (0.88); with four it is not timed.
 LONG = {
     DESCRIBED["half"][0]: Blocks(128, 256, 64, 8, 4, "descriptors", pieces=2),
     DESCRIBED["half"][2]: Blocks(128, 128, 128, 8, 3, "descriptors"),
@@ -131,9 +131,9 @@ _INTERPRETED_STREAMED = 1 << 18
 _EDGE = 32
 # The least products per program for which descriptors are used: 9 us at an H200's peak. Making them takes about 1 us.
 _DESCRIBED_PRODUCTS = 1 << 25
-# The fewest products, and rows and columns, for which float32 operands are split: on an H200 2^30 products take about
-# 50 us in tf32x3 and 20 less in parts even with an edge of 256, of which each element is in so few products that
-# splitting it takes a third of the time.
+# The fewest products, and rows and columns, for which float32 operands are split. Reckoned, not timed: 2^30 products in
+# tf32x3 are a 512th of 8192 cubed, which took 30.5 ms on an H200, so 60 us; in parts 13 are predicted, and with an edge
+# of 256 about 20 more for the two passes.
 _PARTED_PRODUCTS, _PARTED_EDGE = 1 << 30, 256
 # A part of a split product has at least so many steps, because parts are summed by a second kernel; and a product of
 # fewer than the second number is over before that kernel would start.

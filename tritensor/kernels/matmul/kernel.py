@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 @device_function
 def tile_position(tile, row_tiles, col_tiles, GROUP: tl.constexpr):
-    """Row and column of a tile. Tiles go down columns of GROUP rows each, so that neighbours share operands in L2."""
+    """Row and column of a tile. Tiles go down columns of GROUP rows each, so that neighbours share operands in L2.
+
+    GROUP is 0 where that is all rows: a quotient less on the way to the first load.
+    """
+    if GROUP == 0:
+        return tile % row_tiles, tile // row_tiles
     span = GROUP * col_tiles
     first = tile // span * GROUP
     height = tl.minimum(row_tiles - first, GROUP)
@@ -130,8 +135,10 @@ def matmul_kernel(
     row_tiles = tl.cdiv(rows, BLOCK_M)
     col_tiles = tl.cdiv(cols, BLOCK_N)
     program = tl.program_id(0)
-    tile_row, tile_col = tile_position(program % (row_tiles * col_tiles), row_tiles, col_tiles, GROUP)
-    batch = (program // (row_tiles * col_tiles)).to(tl.int64)
+    tile, batch = program, tl.cast(0, tl.int64)
+    if SPLIT or RANK > 0:
+        tile, batch = program % (row_tiles * col_tiles), (program // (row_tiles * col_tiles)).to(tl.int64)
+    tile_row, tile_col = tile_position(tile, row_tiles, col_tiles, GROUP)
     out_start = out_ptr
     first, last = 0, depth
     if SPLIT:

@@ -158,7 +158,7 @@ def launch_product(
     else:
         kernel, arguments, constants, grid = _pointed(shape, blocks, {**constants, "TOTAL": total, "PRODUCT": product})
     if kernel is not matvec_kernel:
-        constants["GROUP"] = group
+        constants["GROUP"] = group if shape.rows > group * blocks.rows else 0
     launch(kernel, (grid,), (target, x, y, passed, *arguments), constants, out.device, **options)
     if split:
         finish(out, target, bias, body)
