@@ -109,6 +109,24 @@ def test_a_bias_and_an_activation_are_fused(hopper: str, kernels: list[str]) -> 
     assert kernels == ["parts_matmul_kernel"] * 3
 
 
+def test_gradients_are_products_in_parts(hopper: str, kernels: list[str]) -> None:
+    """Beside the difference quotients of float64 sums."""
+    x, weight, factors = drawn(20, 24), drawn(16, 24, seed=1), drawn(20, 16, seed=2)
+    moved = [torch.from_numpy(each).cuda().requires_grad_() for each in (x, weight)]
+    (linear(*moved) * torch.from_numpy(factors).cuda()).sum().backward()
+    assert kernels == ["parts_matmul_kernel"] * 3
+    exact = [each.astype(np.float64) for each in (x, weight)]
+    for position, (row, col) in ((0, (3, 5)), (0, (19, 23)), (1, (0, 7)), (1, (15, 2))):
+        ends = []
+        for step in (-0.5, 0.5):
+            changed = [each.copy() for each in exact]
+            changed[position][row, col] += step
+            ends.append(((changed[0] @ changed[1].T) * factors).sum())
+        grad = moved[position].grad
+        assert grad is not None
+        np.testing.assert_allclose(float(grad[row, col].cpu()), ends[1] - ends[0], rtol=1e-5, atol=1e-5)
+
+
 def test_infinite_and_the_largest_numbers_give_what_ieee_gives(hopper: str, kernels: list[str]) -> None:
     most = np.finfo(np.float32).max
     x, y = np.zeros((16, 32), np.float32), np.zeros((32, 16), np.float32)
