@@ -120,8 +120,8 @@ KNOWN: tuple[Known, ...] = (
         LAYOUT,
         "",
         "Results are in the usual order, whatever the order of their operands, but for channels-last ones of "
-        "elementwise operators; PyTorch gives its results the order of the first operand, and that of `nonzero`, of indexing and of copies by rules of their own. A "
-        "view's strides are the same in both.",
+        "elementwise operators; PyTorch gives its results the order of the first operand, and that of `nonzero`, of "
+        "indexing and of copies by rules of their own. A view's strides are the same in both.",
         "(torch.ones(2, 3).t() * 2).stride()",
     ),
     Known(

@@ -1,4 +1,4 @@
-"""How many kernels a training step launches, beside the operators of PyTorch's eager step, each of one kernel or more."""
+"""How many kernels a training step launches, beside the operators of PyTorch's eager step: a kernel each or more."""
 
 from __future__ import annotations
 

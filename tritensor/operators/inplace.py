@@ -79,12 +79,12 @@ def _spare(x: Tensor) -> None:
     node = root._node
     for value in () if node is None or node.versions is None else node.saved:
         if value.__class__ is Tensor and value._data is root._data and value.__dict__.get(_THERE):
-            counter = list(value._counter)
+            counter = list(value._counter or [0])
             value._data, value._counter = wrap(value._data).clone()._data, counter
 
 
-# An attribute of a saved result that was computed in place, on a device: on the CPU it has memory of its own, and may be
-# changed again.
+# An attribute of a saved result that was computed in place, on a device: on the CPU it has memory of its own, and may
+# be changed again.
 _THERE = "_computed_there"
 
 

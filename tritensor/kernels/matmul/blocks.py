@@ -218,7 +218,7 @@ def candidates(problem: Problem, device: DeviceProperties) -> list[Blocks]:
     >>> from tritensor.drivers import DeviceProperties
     >>> found = candidates(Problem("half", 1024, 1024, 1024, describable=True), DeviceProperties("H200", 9, 0, 0, 132))
     >>> len(found), {each.kernel for each in found} == {"descriptors", "pointers"}
-    (20, True)
+    (35, True)
     """
     if problem.streamed:
         return [_streamed(problem, device.multi_processor_count)]
@@ -228,15 +228,18 @@ def candidates(problem: Problem, device: DeviceProperties) -> list[Blocks]:
         found += DESCRIBED[problem.product][spared:]
         found += [LONG[each] for each in found if each in LONG]
         found = [each._replace(pieces=2) if problem.epilogue else each for each in found]
+        found += PARTS if _is_parted(problem, device) else ()
     table = POINTERS[problem.product]
     if device.major not in (9, 10):
         table = _FROM_REGISTERS.get(problem.product, table)
-    for each in table:
-        each = _fitted(_clamped(each, problem), problem, device)
-        steps = -(-problem.depth // each.depth)
-        splits = (1, 2, 4, 8, 16) if problem.product != "sum" else (1,)
-        found += [each._replace(split=split) for split in splits if split == 1 or steps >= split * _STEPS_PER_PART]
-    return list(dict.fromkeys(found))
+    found += [_fitted(_clamped(each, problem), problem, device) for each in table]
+    splits = (1,) if problem.product == "sum" else (1, 2, 4, 8, 16)
+    return [
+        each._replace(split=split)
+        for each in dict.fromkeys(found)
+        for split in splits
+        if split == 1 or problem.depth >= split * _STEPS_PER_PART * each.depth
+    ]
 
 
 def choose_interpreted(problem: Problem, device: DeviceProperties) -> Blocks:
