@@ -45,8 +45,10 @@ _MAYBE = re.compile("|".join((*_WAITS, *_QUESTIONS, *_DRIVER_CALLS, "arena", "qu
 
 # Processes that wait for one another are the business of tests/distributed/test_distributed.py and tests/data,
 # instructions that wait, of tests/ptx, what counts launches, of tests/profiling, and what measures times on a device,
-# of tests/declared/test_profiler.py; what has clocks in place of work, of tests/distributed/test_cluster.py.
-_ELSEWHERE = frozenset(("counted", "distributed", "multiprocessing", "nn", "profiler", "profiling", "ptx", "utils"))
+# of tests/declared/test_profiler.py and tests/profiling/test_tuning.py; what has clocks in place of work, of
+# tests/distributed/test_cluster.py.
+_ELSEWHERE = frozenset(("counted", "distributed", "multiprocessing", "nn", "profiler", "profiling", "ptx"))
+_ELSEWHERE |= {"tuning", "utils"}
 
 
 @dataclass(frozen=True)
