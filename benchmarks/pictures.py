@@ -15,6 +15,8 @@ __all__ = [
     "channels_last",
     "exact_batch_norm",
     "exact_convolution",
+    "exact_convolution_input",
+    "exact_convolution_weight",
     "exact_maxima",
     "exact_resnet",
     "resnet",
@@ -50,6 +52,18 @@ def exact_convolution(stride: int = 1, padding: int = 0, groups: int = 1) -> Cal
         return total + arrays["b"][:, None, None] if "b" in arrays else total
 
     return exact
+
+
+def exact_convolution_input(arrays: Arrays) -> np.ndarray:
+    """The gradient of the input of a correlation of 3 x 3 with one element of padding, of that of its result, `y`."""
+    return exact_convolution(padding=1)({"x": arrays["y"], "w": arrays["w"][:, :, ::-1, ::-1].swapaxes(0, 1)})
+
+
+def exact_convolution_weight(arrays: Arrays) -> np.ndarray:
+    """The gradient of its weights."""
+    x, y = arrays["x"], arrays["y"].astype(np.float64).transpose(1, 0, 2, 3).reshape(arrays["y"].shape[1], -1)
+    taps = [y @ met.transpose(0, 2, 3, 1).reshape(-1, x.shape[1]) for met in _taps(x, (3, 3), 1, 1, 0.0)]
+    return np.stack(taps, -1).reshape(len(y), x.shape[1], 3, 3)
 
 
 def exact_maxima(arrays: Arrays) -> np.ndarray:

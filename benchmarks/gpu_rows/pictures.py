@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cases import Case
-from benchmarks.pictures import channels_last, exact_batch_norm, exact_convolution, exact_maxima
+from benchmarks.pictures import (
+    channels_last,
+    exact_batch_norm,
+    exact_convolution,
+    exact_convolution_input,
+    exact_convolution_weight,
+    exact_maxima,
+)
 
 from .row import SHORT, Row, Shapes, beside_torch
 
@@ -79,14 +86,36 @@ def _convolution(
     )
 
 
+def _gradient(of: str, statement: str, exact: Any) -> Row:
+    """A gradient of the convolution 3x3 of 64x256x28x28 to as many channels."""
+    pictures, few = (64, 256, 28, 28), (2, 24, 15, 13)
+    name, shape, small = ("w", (256, 256, 3, 3), (24, 24, 3, 3)) if of == "input" else ("x", pictures, few)
+    return _row(
+        f"conv_3x3_256_{of}",
+        f"conv2d 3x3 64x256x28x28 to 256: gradient of its {of}",
+        statement,
+        {name: shape, "y": pictures},
+        {name: small, "y": few},
+        exact,
+        part={"w": np.s_[:], "y": np.s_[:1], "out": np.s_[:1]} if of == "input" else {},
+        work=lambda given: 2 * 9 * prod(given["y"]) * given["y"][1],
+        note="cudnn.benchmark off",
+    )
+
+
 _STAGE = (64, 64, 112, 112)
 PICTURES = (
     _convolution("conv_3x3_64", (64, 64, 56, 56), 64, 3),
     _convolution("conv_3x3_256", (64, 256, 28, 28), 256, 3),
     _convolution("conv_3x3_512", (64, 512, 14, 14), 512, 3),
     _convolution("conv_3x3_stride", (64, 128, 56, 56), 256, 3, stride=2),
+    _gradient("input", "lib.nn.grad.conv2d_input(y.shape, w, y, padding=1)", exact_convolution_input),
+    _gradient(
+        "weight", "lib.nn.grad.conv2d_weight(x, (y.shape[1], x.shape[1], 3, 3), y, padding=1)", exact_convolution_weight
+    ),
     _convolution("conv_1x1", (64, 256, 56, 56), 256, 1),
     _convolution("conv_7x7", (64, 3, 224, 224), 64, 7, stride=2),
+    _convolution("conv_3x3_first", (64, 3, 224, 224), 64, 3),
     _convolution("conv_depthwise", (64, 256, 56, 56), 256, 3, depthwise=True),
     _convolution("conv_3x3_256", (64, 256, 28, 28), 256, 3, dtype="float32"),
     _row(

@@ -11,7 +11,7 @@ import tritensor as torch
 from tests.needs import needs_triton
 from tritensor import settings
 from tritensor.kernels.matmul import launch as matmul_launch
-from tritensor.kernels.window import convolution_launch
+from tritensor.kernels.window import convolution_copies, convolution_launch
 from tritensor.nn import functional as F
 
 pytestmark = needs_triton
@@ -137,13 +137,13 @@ def test_weights_are_packed_for_many_results_only(monkeypatch: pytest.MonkeyPatc
     torch.manual_seed(0)
     x, w = torch.randn(1, 16, 8, 8), torch.randn(4, 16, 3, 3)
     copied: list[Any] = []
-    copy_into = convolution_launch.copy_into
+    copy_into = convolution_copies.copy_into
 
     def noted(out: Any, source: Any) -> None:
         copied.append(out.strides)
         copy_into(out, source)
 
-    monkeypatch.setattr(convolution_launch, "copy_into", noted)
+    monkeypatch.setattr(convolution_copies, "copy_into", noted)
     with torch.cuda.simulate(devices=1):
         few = F.conv2d(x.cuda(), w.cuda())
         monkeypatch.setattr(convolution_launch, "_PACKED", 8)

@@ -21,7 +21,7 @@ if not HAS_TRITON:
 from tritensor.kernels.matmul import precision
 from tritensor.kernels.matmul.blocks import Blocks
 from tritensor.kernels.window.convolution import convolution_weight
-from tritensor.kernels.window.convolution_launch import TILES
+from tritensor.kernels.window.convolution_launch import LARGE, TILES
 from tritensor.runtime.binary import usage
 
 from ..devices.compile_only import compile_only
@@ -38,7 +38,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def compiled(
-    product: str, last: bool, channels: int, groups: int = 1, target: Any = ("cuda", 90), activation: str | None = None
+    product: str,
+    last: bool,
+    channels: int,
+    groups: int = 1,
+    target: Any = ("cuda", 90),
+    activation: str | None = None,
+    taps: int = 3,
 ) -> dict[str, Any]:
     """What was compiled for a convolution and its gradients, by the kernel's name."""
     dtype = DTYPES.get(product, torch.float32)
@@ -48,12 +54,14 @@ def compiled(
     try:
         with compile_only(target) as device, torch.no_grad():
             x = torch.empty(8, channels, 30, 30, dtype=dtype, device="cuda")
-            w = torch.empty(128 if groups == 1 else channels, channels // groups, 3, 3, dtype=dtype, device="cuda")
+            w = torch.empty(
+                128 if groups == 1 else channels, channels // groups, taps, taps, dtype=dtype, device="cuda"
+            )
             if last:
                 x = x.to(memory_format=torch.channels_last)
-            y = F.conv2d(x, w, w[:, 0, 0, 0].contiguous(), padding=1, groups=groups, activation=activation)
-            steps = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": groups}
-            convolution_weight(x, y, **steps, size=(3, 3))
+            y = F.conv2d(x, w, w[:, 0, 0, 0].contiguous(), padding=taps // 2, groups=groups, activation=activation)
+            steps = {"stride": (1, 1), "padding": (taps // 2,) * 2, "dilation": (1, 1), "groups": groups}
+            convolution_weight(x, y, **steps, size=(taps, taps))
             return {made.metadata.name: made for made in device.made}
     finally:
         precision.set_product(before)
@@ -70,13 +78,21 @@ def assert_sound(made: Any, target: tuple[str, Any] = ("cuda", 90)) -> None:
 
 
 def product_kernels(found: dict[str, Any]) -> dict[str, Any]:
-    kernels = {name: made for name, made in found.items() if "convolution" in name}
+    kernels = {name: made for name, made in found.items() if "convolution" in name and "spread" not in name}
     assert len(kernels) == 2
     return kernels
 
 
-TABLE = [(product, blocks) for product, table in TILES.items() for blocks in table]
+TABLE = [(product, blocks, last) for product, table in TILES.items() for blocks in table for last in (False, True)]
+TABLE += [(product, blocks, True) for (product, major), table in LARGE.items() if major == 9 for blocks in table]
 QUICK = [("tf32x3", TILES["tf32x3"][0], False)]
+
+
+def use(blocks: Blocks, product: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave one tile to choose."""
+    monkeypatch.setitem(TILES, product, (blocks,))
+    for key in [*LARGE]:
+        monkeypatch.delitem(LARGE, key)
 
 
 @pytest.mark.thorough
@@ -84,15 +100,19 @@ QUICK = [("tf32x3", TILES["tf32x3"][0], False)]
     ("product", "blocks", "last"),
     [
         pytest.param(product, blocks, last, marks=[] if (product, blocks, last) in QUICK else slow)
-        for product, blocks in TABLE
-        for last in (False, True)
+        for product, blocks, last in TABLE
     ],
     ids=str,
 )
 def test_every_tile_is_sound(product: str, blocks: Blocks, last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results and the gradient of the weights, for channels that are a multiple of a step and for others."""
-    monkeypatch.setitem(TILES, product, (blocks,))
-    for channels in (128, 120) if product == "half" else (128,):
+    large = (product, blocks, last) in TABLE[-4:]
+    use(blocks, product, monkeypatch)
+    if large and product == "half":
+        for activation in ("gelu", "silu"):
+            for made in product_kernels(compiled(product, last, 128, activation=activation)).values():
+                assert_sound(made)
+    for channels in (128, 120) if product == "half" and not large else (128,):
         for made in product_kernels(compiled(product, last, channels)).values():
             assert_sound(made)
             if product in ("half", "tf32", "tf32x3"):
@@ -102,8 +122,19 @@ def test_every_tile_is_sound(product: str, blocks: Blocks, last: bool, monkeypat
 @pytest.mark.thorough
 @pytest.mark.parametrize("last", [False, True])
 def test_depthwise_kernels_are_sound(last: bool) -> None:
-    for made in product_kernels(compiled("half", last, 64, groups=64)).values():
+    for taps in (3, 7):
+        for made in product_kernels(compiled("half", last, 64, groups=64, taps=taps)).values():
+            assert_sound(made)
+
+
+@slow
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(("product", "taps"), [("half", 3), ("half", 7), ("tf32", 7)])
+def test_kernels_of_few_channels_are_sound(product: str, taps: int, last: bool) -> None:
+    """All taps of a line are read as one step, in copies of 8 bytes or more."""
+    for made in product_kernels(compiled(product, last, 3, taps=taps)).values():
         assert_sound(made)
+        assert "wgmma.mma_async" in made.asm["ptx"] and "cp.async.c" in made.asm["ptx"], made.metadata.name
 
 
 @slow
@@ -111,7 +142,8 @@ def test_depthwise_kernels_are_sound(last: bool) -> None:
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("product", ["half", "tf32x3"])
 def test_other_targets_are_sound(product: str, last: bool, target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for blocks in TILES[product]:
-        monkeypatch.setitem(TILES, product, (blocks,))
+    large = LARGE.get((product, target[1] // 10), ()) if last else ()
+    for blocks in (*large, *TILES[product]):
+        use(blocks, product, monkeypatch)
         for made in product_kernels(compiled(product, last, 128, target=target, activation="gelu")).values():
             assert_sound(made, target)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...runtime.launch import device_function, kernel
+from ..addressing import in_units
 from ..matmul.kernel import part_of, sum_of_products, tile_position
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @device_function
-def _down(values, DOWN: tl.constexpr):
+def down(values, DOWN: tl.constexpr):
     """A vector as a column with DOWN, else as a row."""
     if DOWN:
         return values[:, None]
@@ -30,23 +31,112 @@ def _down(values, DOWN: tl.constexpr):
 
 
 @device_function
-def _place(index, places):
-    """The image and the three positions of a result among `places` for each image."""
-    rest = index // places[2]
-    far = rest // places[1]
-    return far // places[0], far % places[0], rest % places[1], index % places[2]
+def _divided(number, size, SMALL: tl.constexpr):
+    """Quotient and remainder. Numbers below 2**20 with SMALL: the product with 1 / size in float32, which is off by
+    less than half a step there, takes a quarter of the instructions of a division of integers."""
+    if SMALL:
+        quotient = ((number.to(tl.float32) + 0.5) * (1.0 / size)).to(number.dtype)
+    else:
+        quotient = number // size
+    return quotient, number - quotient * size
 
 
 @device_function
-def _tap(index, taps):
+def place_of(first, index, places, SMALL: tl.constexpr):
+    """The image and the three positions of result `first + index` among `places` for each image."""
+    image = 0
+    if SMALL:  # numbers within an image
+        image = first // (places[0] * places[1] * places[2])
+        first -= image * (places[0] * places[1] * places[2])
+    rest, w = _divided(first + index, places[2], SMALL)
+    far, h = _divided(rest, places[1], SMALL)
+    more = far // places[0]
+    return image + more, far - more * places[0], h, w
+
+
+@device_function
+def tap_of(index, taps):
     """The three positions in the kernel of a tap, counted row-major."""
     rest = index // taps[2]
     return rest // taps[1], rest % taps[1], index % taps[2]
 
 
 @device_function
-def _is_inside(x, y, z, sizes):
-    return (x >= 0) & (x < sizes[0]) & (y >= 0) & (y < sizes[1]) & (z >= 0) & (z < sizes[2])
+def is_within(position, size):
+    """Positions before the first element are large numbers without a sign."""
+    return position.to(tl.uint32) < tl.cast(size, tl.uint32)
+
+
+@device_function
+def is_inside(x, y, z, sizes):
+    """True where all three positions are within their dimensions."""
+    return is_within(x, sizes[0]) & is_within(y, sizes[1]) & is_within(z, sizes[2])
+
+
+@device_function
+def _met(position, reach, size, TAPS: tl.constexpr, FIRST: tl.constexpr):
+    """A bit for each tap along a dimension, from bit FIRST on: 1 where it meets an element of the input."""
+    found = tl.zeros_like(position).to(tl.int32)
+    for tap in tl.static_range(TAPS):
+        found |= tl.where(is_within(position + tap * reach, size), 1 << (FIRST + tap), 0)
+    return found
+
+
+@device_function
+def bits_of(x_d, x_h, x_w, reach, sizes, TAPS: tl.constexpr, within):
+    """The bits of all dimensions, for results that there are."""
+    found = _met(x_w, reach[2], sizes[2], TAPS[2], 0) | _met(x_h, reach[1], sizes[1], TAPS[1], TAPS[2])
+    return tl.where(within, found | _met(x_d, reach[0], sizes[0], TAPS[0], TAPS[2] + TAPS[1]), 0)
+
+
+@device_function
+def bits_for(t_d, t_h, t_w, TAPS: tl.constexpr):
+    """The bits that a tap needs."""
+    return tl.cast(1 << t_w | 1 << (TAPS[2] + t_h) | 1 << (TAPS[2] + TAPS[1] + t_d), tl.int32)
+
+
+@device_function
+def next_count(number, next_number, count, ONE: tl.constexpr = False, STEP: tl.constexpr = 1):
+    """A counter that begins again at `count`, which is 1 with ONE, and then the next one STEP further on."""
+    if ONE:  # the compiler then knows that it is 0
+        return number * 0, next_number + number * STEP
+    else:
+        full = number == count
+        return tl.where(full, 0, number), next_number + tl.where(full, STEP, 0)
+
+
+@kernel
+def spread_kernel(
+    out_ptr,
+    x_ptr,
+    channels,
+    far,
+    high,
+    pitch,
+    first,
+    sizes,
+    strides,
+    WIDE: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """A part of a line of images along their last dimension, with WIDTH channels side by side, and zeros around them.
+
+    Args:
+        far, high, pitch: the sizes of the result, where the last counts elements.
+        first, sizes: of each dimension, where the result begins, and the size of the image. strides: of image, channel
+            and each dimension.
+    """
+    line, index = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    if WIDE:
+        line, index = line.to(tl.int64), index.to(tl.int64)
+    rest = line // high
+    d, h, w = first[0] + rest % far, first[1] + line - rest * high, first[2] + index // WIDTH
+    channel = index % WIDTH
+    inside = is_inside(d, h, w, sizes) & (channel < channels)
+    start = x_ptr + rest // far * strides[0] + d * strides[2] + h * strides[3]
+    x = tl.load(start + w * strides[4] + channel * strides[1], mask=inside, other=0)
+    tl.store(out_ptr + line * pitch + index, x, mask=index < pitch)
 
 
 @kernel
@@ -60,7 +150,6 @@ def correlation_kernel(
     channels,
     places,
     sizes,
-    taps,
     start,
     step,
     reach,
@@ -70,10 +159,16 @@ def correlation_kernel(
     EPILOGUE: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
     TOTAL: tl.constexpr,
+    TAPS: tl.constexpr,
     PRODUCT: tl.constexpr,
     LAST: tl.constexpr,
     EVEN: tl.constexpr,
+    ONCE: tl.constexpr,
     WIDE: tl.constexpr,
+    SMALL: tl.constexpr,
+    MASKS: tl.constexpr,
+    PIECES: tl.constexpr,
+    UNIT: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -100,54 +195,86 @@ def correlation_kernel(
     if WIDE:
         index, row, group = index.to(tl.int64), row.to(tl.int64), group.to(tl.int64)
         place_tile = place_tile.to(tl.int64)
-    index += place_tile * BLOCK_P
     row += row_tile * BLOCK_R
-    image, d, h, w = _place(index, places)
+    image, d, h, w = place_of(place_tile * BLOCK_P, index, places, SMALL)
     x_d, x_h, x_w = start[0] + d * step[0], start[1] + h * step[1], start[2] + w * step[2]
-    x_base = image * x_strides[0] + x_d * x_strides[3] + x_h * x_strides[4] + x_w * x_strides[5]
-    x_block = x_ptr + group * x_strides[1] + _down(x_base, LAST)
-    w_block = w_ptr + group * w_strides[0] + _down(row * w_strides[1], not LAST)
-    x_d, x_h, x_w = _down(x_d, LAST), _down(x_h, LAST), _down(x_w, LAST)
-    place_mask, row_mask = _down(index < results, LAST), _down(row < rows, not LAST)
+    x_across = in_units(x_strides[5], UNIT)
+    x_base = image * x_strides[0] + x_d * x_strides[3] + x_h * x_strides[4] + x_w * x_across
+    x_block = x_ptr + group * x_strides[1] + down(x_base, LAST)
+    w_block = w_ptr + group * w_strides[0] + down(row * w_strides[1], not LAST)
+    x_d, x_h, x_w = down(x_d, LAST), down(x_h, LAST), down(x_w, LAST)
+    place_mask, row_mask = down(index < results - place_tile * BLOCK_P, LAST), down(row < rows, not LAST)
     if LAST:
         total = tl.zeros((BLOCK_P, BLOCK_R), dtype=TOTAL)
     else:
         total = tl.zeros((BLOCK_R, BLOCK_P), dtype=TOTAL)
-    several = taps[0] * taps[1] * taps[2]
+    several = TAPS[0] * TAPS[1] * TAPS[2]
     depth = several * channels
     inner = tl.arange(0, BLOCK_K)
-    for first in range(0, depth, BLOCK_K):
-        counted = first + inner
-        if EVEN:  # channels go on after all taps: neighbouring taps read the same lines
-            number = first // BLOCK_K
-            channel = number // several * BLOCK_K + inner
-            t_d, t_h, t_w = _tap(number % several, taps)
-        else:
+    if EVEN:  # channels go on after all taps: neighbouring taps read the same lines
+        if ONCE:
+            x_block += down(inner * x_strides[2], not LAST)
+        w_block += down(inner * w_strides[2], LAST)
+        if MASKS == "bits":
+            valid = bits_of(x_d, x_h, x_w, reach, sizes, TAPS, place_mask)
+        channel = tl.cast(0, tl.int64 if WIDE else tl.int32)
+        t_d, t_h, t_w = channel, channel, channel
+        for _step in range(depth // BLOCK_K):
+            s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
+            x_at = channel * x_strides[2] + s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_across
+            w_at = channel * w_strides[2] + t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
+            x_mask = place_mask
+            if MASKS == "bits":
+                wanted = bits_for(t_d, t_h, t_w, TAPS)
+                x_mask = (valid & wanted) == wanted
+            elif MASKS == "compared":
+                x_mask &= is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
+            if not ONCE:
+                x_at += down(inner * x_strides[2], not LAST)
+            # neighbouring taps find the lines in the first-level cache, which copies of 16 bytes pass by otherwise
+            x = tl.load(x_block + x_at, mask=x_mask, other=0, cache_modifier=".ca")
+            weight = tl.load(w_block + w_at, mask=row_mask, other=0)
+            if LAST:
+                total = sum_of_products(x, weight, total, PRODUCT)
+            else:
+                total = sum_of_products(weight, x, total, PRODUCT)
+            t_w, t_h = next_count(t_w + 1, t_h, TAPS[2], TAPS[2] == 1)
+            t_h, t_d = next_count(t_h, t_d, TAPS[1], TAPS[1] == 1)
+            t_d, channel = next_count(t_d, channel, TAPS[0], TAPS[0] == 1, BLOCK_K)
+    else:
+        for first in range(0, depth, BLOCK_K):
+            counted = first + inner
             channel = counted // several
-            t_d, t_h, t_w = _tap(counted % several, taps)
-        s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
-        x_tap = s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
-        w_tap = t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
-        x_c, w_c = channel * x_strides[2] + x_tap, channel * w_strides[2] + w_tap
-        x_mask, w_mask = place_mask, row_mask
-        if not EVEN:
-            s_d, s_h, s_w = _down(s_d, not LAST), _down(s_h, not LAST), _down(s_w, not LAST)
-            x_mask, w_mask = x_mask & _down(counted < depth, not LAST), w_mask & _down(counted < depth, LAST)
-        x_mask &= _is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
-        x = tl.load(x_block + _down(x_c, not LAST), mask=x_mask, other=0)
-        weight = tl.load(w_block + _down(w_c, LAST), mask=w_mask, other=0)
-        if LAST:
-            total = sum_of_products(x, weight, total, PRODUCT)
-        else:
-            total = sum_of_products(weight, x, total, PRODUCT)
-    for position in tl.static_range(len(biases)):
-        bias = tl.load(biases[position] + group * rows + row, mask=row < rows)
-        total += _down(bias, not LAST).to(TOTAL)
-    if EPILOGUE is not None:
-        total = EPILOGUE(total)
+            t_d, t_h, t_w = tap_of(counted % several, TAPS)
+            s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
+            x_tap = s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
+            w_tap = t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
+            x_c, w_c = channel * x_strides[2] + x_tap, channel * w_strides[2] + w_tap
+            s_d, s_h, s_w = down(s_d, not LAST), down(s_h, not LAST), down(s_w, not LAST)
+            x_mask, w_mask = place_mask & down(counted < depth, not LAST), row_mask & down(counted < depth, LAST)
+            x_mask &= is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
+            x = tl.load(x_block + down(x_c, not LAST), mask=x_mask, other=0)
+            weight = tl.load(w_block + down(w_c, LAST), mask=w_mask, other=0)
+            if LAST:
+                total = sum_of_products(x, weight, total, PRODUCT)
+            else:
+                total = sum_of_products(weight, x, total, PRODUCT)
     out_base = image * out_strides[0] + d * out_strides[3] + h * out_strides[4] + w * out_strides[5]
-    out_block = out_ptr + group * out_strides[1] + _down(out_base, LAST) + _down(row * out_strides[2], not LAST)
-    tl.store(out_block, total.to(OUT_DTYPE), mask=place_mask & row_mask)
+    out_block = out_ptr + group * out_strides[1] + down(out_base, LAST)
+    WIDTH: tl.constexpr = BLOCK_R // PIECES
+    pieces = (total,)
+    if PIECES == 2:
+        pieces = tl.split(tl.permute(tl.reshape(total, (BLOCK_P, 2, WIDTH)), (0, 2, 1)))
+    for piece in tl.static_range(PIECES):
+        total = pieces[piece]
+        row = (row_tile * BLOCK_R + piece * WIDTH + tl.arange(0, WIDTH)).to(index.dtype)
+        for position in tl.static_range(len(biases)):
+            bias = tl.load(biases[position] + group * rows + row, mask=row < rows)
+            total += down(bias, not LAST).to(TOTAL)
+        if EPILOGUE is not None:
+            total = EPILOGUE(total)
+        mask = place_mask & down(row < rows, not LAST)
+        tl.store(out_block + down(row * out_strides[2], not LAST), total.to(OUT_DTYPE), mask=mask)
 
 
 @kernel
@@ -156,7 +283,7 @@ def weight_kernel(
     x_ptr,
     y_ptr,
     parts,
-    results,
+    images,
     rows,
     channels,
     groups,
@@ -173,176 +300,69 @@ def weight_kernel(
     PRODUCT: tl.constexpr,
     LAST: tl.constexpr,
     WIDE: tl.constexpr,
+    UNIT: tl.constexpr,
+    BOX: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_C: tl.constexpr,
-    BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
 ):
     """One tile of one group of the weights' gradient, row-major, and of one part of the sum over results.
 
-    Arguments are those of `correlation_kernel`; y is the gradient of its results.
+    Arguments are those of `correlation_kernel`; y is the gradient of its results. A step of the sum has a BOX of these:
+    of images, and of positions along the last two dimensions. Where each lies in a box is the same at every step.
     """
     several = taps[0] * taps[1] * taps[2]
     depth = several * channels
     row_tiles, col_tiles = tl.cdiv(rows, BLOCK_R), tl.cdiv(depth, BLOCK_C)
+    far, high, across = tl.cdiv(images, BOX[0]), tl.cdiv(places[1], BOX[1]), tl.cdiv(places[2], BOX[2])
     program = tl.program_id(0)
     row_tile, col_tile = tile_position(program % (row_tiles * col_tiles), row_tiles, col_tiles, GROUP)
-    group, part, first, last = part_of(program // (row_tiles * col_tiles), groups, parts, results, BLOCK_K)
+    boxes = far * places[0] * high * across
+    group, part, first, last = part_of(program // (row_tiles * col_tiles), groups, parts, boxes, 1)
     row, col = row_tile * BLOCK_R + tl.arange(0, BLOCK_R), col_tile * BLOCK_C + tl.arange(0, BLOCK_C)
-    inner = tl.arange(0, BLOCK_K)
+    inner = tl.arange(0, BOX[0] * BOX[1] * BOX[2])
     if WIDE:
         row, col, inner, group = row.to(tl.int64), col.to(tl.int64), inner.to(tl.int64), group.to(tl.int64)
     if LAST:
         channel, tap = col % channels, col // channels
     else:
         channel, tap = col // several, col % several
-    t_d, t_h, t_w = _tap(tap, taps)
+    t_d, t_h, t_w = tap_of(tap, taps)
     s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
-    x_col = channel * x_strides[2] + s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
-    x_block = x_ptr + group * x_strides[1] + _down(x_col, not LAST)
-    y_block = y_ptr + group * y_strides[1] + _down(row * y_strides[2], not LAST)
-    s_d, s_h, s_w = _down(s_d, not LAST), _down(s_h, not LAST), _down(s_w, not LAST)
-    row_mask, col_mask = _down(row < rows, not LAST), _down(col < depth, not LAST)
+    x_across = in_units(x_strides[5], UNIT)
+    x_col = channel * x_strides[2] + s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_across
+    image, h, w = inner // (BOX[1] * BOX[2]), inner // BOX[2] % BOX[1], inner % BOX[2]
+    x_inner = image * x_strides[0] + h * step[1] * x_strides[4] + w * step[2] * x_across
+    y_inner = image * y_strides[0] + h * y_strides[4] + w * y_strides[5]
+    x_block = x_ptr + group * x_strides[1] + down(x_col, not LAST)
+    y_block = y_ptr + group * y_strides[1] + down(row * y_strides[2], not LAST)
+    if LAST:
+        x_block, y_block = x_block + down(x_inner, LAST), y_block + down(y_inner, LAST)
+    s_d, s_h, s_w = down(s_d, not LAST), down(s_h, not LAST), down(s_w, not LAST)
+    row_mask, col_mask = down(row < rows, not LAST), down(col < depth, not LAST)
     total = tl.zeros((BLOCK_R, BLOCK_C), dtype=TOTAL)
-    for begin in range(first, last, BLOCK_K):
-        index = begin + inner
-        image, d, h, w = _place(index, places)
-        x_d, x_h, x_w = start[0] + d * step[0], start[1] + h * step[1], start[2] + w * step[2]
-        x_base = image * x_strides[0] + x_d * x_strides[3] + x_h * x_strides[4] + x_w * x_strides[5]
-        y_base = image * y_strides[0] + d * y_strides[3] + h * y_strides[4] + w * y_strides[5]
-        within = _down(index < last, LAST)
-        inside = _is_inside(_down(x_d, LAST) + s_d, _down(x_h, LAST) + s_h, _down(x_w, LAST) + s_w, sizes)
-        x = tl.load(x_block + _down(x_base, LAST), mask=within & col_mask & inside, other=0)
-        y = tl.load(y_block + _down(y_base, LAST), mask=within & row_mask, other=0)
+    b_w, rest = first % across, first // across
+    b_h, rest = rest % high, rest // high
+    y_d, b_i = rest % places[0], rest // places[0]
+    for _box in range(first, last):
+        b_image = (b_i * BOX[0]).to(inner.dtype)
+        y_h, y_w = b_h * BOX[1], b_w * BOX[2]
+        x_d, x_h, x_w = start[0] + y_d * step[0], start[1] + y_h * step[1], start[2] + y_w * step[2]
+        x_at = b_image * x_strides[0] + x_d * x_strides[3] + x_h * x_strides[4] + x_w * x_across
+        y_at = b_image * y_strides[0] + y_d * y_strides[3] + y_h * y_strides[4] + y_w * y_strides[5]
+        within = down((image < images - b_image) & (h < places[1] - y_h) & (w < places[2] - y_w), LAST)
+        inside = is_inside(x_d + s_d, down(h * step[1], LAST) + x_h + s_h, down(w * step[2], LAST) + x_w + s_w, sizes)
+        if not LAST:
+            x_at, y_at = x_at + down(x_inner, LAST), y_at + down(y_inner, LAST)
+        x = tl.load(x_block + x_at, mask=within & col_mask & inside, other=0)
+        y = tl.load(y_block + y_at, mask=within & row_mask, other=0)
         if LAST:
             total = sum_of_products(tl.trans(y), x, total, PRODUCT)
         else:
             total = sum_of_products(y, tl.trans(x), total, PRODUCT)
+        b_w, b_h = next_count(b_w + 1, b_h, across)
+        b_h, y_d = next_count(b_h, y_d, high)
+        y_d, b_i = next_count(y_d, b_i, places[0])
     place = (group * rows + row)[:, None] * depth + (channel * several + tap)[None, :]
     out_start = out_ptr + tl.cast(part, tl.int64) * groups * rows * depth
     tl.store(out_start + place, total.to(OUT_DTYPE), mask=(row < rows)[:, None] & (col < depth)[None, :])
-
-
-@kernel
-def depthwise_kernel(
-    out_ptr,
-    x_ptr,
-    w_ptr,
-    biases,
-    results,
-    rows,
-    count,
-    places,
-    sizes,
-    start,
-    step,
-    reach,
-    out_strides,
-    x_strides,
-    w_strides,
-    EPILOGUE: tl.constexpr,
-    OUT_DTYPE: tl.constexpr,
-    TOTAL: tl.constexpr,
-    TAPS: tl.constexpr,
-    UNROLL: tl.constexpr,
-    LAST: tl.constexpr,
-    WIDE: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-    BLOCK_R: tl.constexpr,
-):
-    """The correlation of groups of one channel: a block of results by a block of all groups' rows.
-
-    Arguments are those of `correlation_kernel`; count: rows of all groups.  TAPS: of each dimension.
-    """
-    row_tiles = tl.cdiv(count, BLOCK_R)
-    program = tl.program_id(0)
-    index = program // row_tiles * BLOCK_P + tl.arange(0, BLOCK_P)
-    number = program % row_tiles * BLOCK_R + tl.arange(0, BLOCK_R)
-    if WIDE:
-        index = (program // row_tiles).to(tl.int64) * BLOCK_P + tl.arange(0, BLOCK_P)
-        number = number.to(tl.int64)
-    group, row = number // rows, number % rows
-    image, d, h, w = _place(index, places)
-    x_d, x_h, x_w = start[0] + d * step[0], start[1] + h * step[1], start[2] + w * step[2]
-    x_base = image * x_strides[0] + x_d * x_strides[3] + x_h * x_strides[4] + x_w * x_strides[5]
-    x_block = x_ptr + _down(x_base, LAST) + _down(group * x_strides[1], not LAST)
-    w_block = w_ptr + group * w_strides[0] + row * w_strides[1]
-    mask = _down(index < results, LAST) & _down(number < count, not LAST)
-    if LAST:
-        total = tl.zeros((BLOCK_P, BLOCK_R), dtype=TOTAL)
-    else:
-        total = tl.zeros((BLOCK_R, BLOCK_P), dtype=TOTAL)
-    for tap in tl.range(0, TAPS[0] * TAPS[1] * TAPS[2], loop_unroll_factor=UNROLL):
-        t_d, t_h, t_w = _tap(tap, TAPS)
-        s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
-        shift = s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
-        inside = _down(_is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes), LAST)
-        x = tl.load(x_block + shift, mask=mask & inside, other=0).to(TOTAL)
-        offset = t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
-        weight = tl.load(w_block + offset, mask=number < count, other=0).to(TOTAL)
-        total += x * _down(weight, not LAST)
-    for position in tl.static_range(len(biases)):
-        bias = tl.load(biases[position] + number, mask=number < count)
-        total += _down(bias, not LAST).to(TOTAL)
-    if EPILOGUE is not None:
-        total = EPILOGUE(total)
-    out_base = image * out_strides[0] + d * out_strides[3] + h * out_strides[4] + w * out_strides[5]
-    out_row = group * out_strides[1] + row * out_strides[2]
-    tl.store(out_ptr + _down(out_base, LAST) + _down(out_row, not LAST), total.to(OUT_DTYPE), mask=mask)
-
-
-@kernel
-def depthwise_weight_kernel(
-    out_ptr,
-    x_ptr,
-    y_ptr,
-    parts,
-    results,
-    rows,
-    count,
-    places,
-    sizes,
-    taps,
-    start,
-    step,
-    reach,
-    x_strides,
-    y_strides,
-    OUT_DTYPE: tl.constexpr,
-    TOTAL: tl.constexpr,
-    LAST: tl.constexpr,
-    WIDE: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-    BLOCK_R: tl.constexpr,
-):
-    """The gradient of the weights of groups of one channel: one tap of a block of rows, over one part of the results.
-
-    Arguments are those of `weight_kernel`; count: rows of all groups.
-    """
-    several = taps[0] * taps[1] * taps[2]
-    row_tiles = tl.cdiv(count, BLOCK_R)
-    program = tl.program_id(0)
-    tap, rest = program % several, program // several
-    tile, part, first, last = part_of(rest, row_tiles, parts, results, BLOCK_P)
-    number, inner = tile * BLOCK_R + tl.arange(0, BLOCK_R), tl.arange(0, BLOCK_P)
-    if WIDE:
-        number, inner = number.to(tl.int64), inner.to(tl.int64)
-    group, row = number // rows, number % rows
-    t_d, t_h, t_w = _tap(tap, taps)
-    s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
-    x_block = x_ptr + _down(group * x_strides[1], not LAST)
-    y_block = y_ptr + _down(group * y_strides[1] + row * y_strides[2], not LAST)
-    total = tl.zeros((BLOCK_R,), dtype=TOTAL)
-    for begin in range(first, last, BLOCK_P):
-        index = begin + inner
-        image, d, h, w = _place(index, places)
-        x_d, x_h = start[0] + d * step[0] + s_d, start[1] + h * step[1] + s_h
-        x_w = start[2] + w * step[2] + s_w
-        x_base = image * x_strides[0] + x_d * x_strides[3] + x_h * x_strides[4] + x_w * x_strides[5]
-        y_base = image * y_strides[0] + d * y_strides[3] + h * y_strides[4] + w * y_strides[5]
-        mask = _down((index < last) & _is_inside(x_d, x_h, x_w, sizes), LAST) & _down(number < count, not LAST)
-        x = tl.load(x_block + _down(x_base, LAST), mask=mask, other=0).to(TOTAL)
-        y = tl.load(y_block + _down(y_base, LAST), mask=mask, other=0).to(TOTAL)
-        total += tl.sum(x * y, 0 if LAST else 1)
-    out_start = out_ptr + tl.cast(part, tl.int64) * count * several
-    tl.store(out_start + number * several + tap, total.to(OUT_DTYPE), mask=number < count)
