@@ -133,6 +133,48 @@ def test_bias_and_activation_join_the_kernel(kernels: list[str]) -> None:
         )
 
 
+# few channels with neighbouring taps, row-major channels that are turned, more taps than bits, lines of a phase
+FORCED = [
+    (2, 1, 3, 5, (9, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (2, 1, 2, 20, (11, 10), (5, 7), (2, 2), (2, 3), (2, 1)),
+    (1, 1, 32, 20, (6, 9), (3, 2), (2, 1), (0, 2), (1, 2)),
+    (1, 1, 16, 3, (40,), (34,), (1,), (5,), (1,)),
+    (2, 40, 1, 1, (9, 11), (3, 5), (1, 2), (1, 1), (2, 1)),
+]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("layout", ["rows", "last"])
+@pytest.mark.parametrize("number", range(len(FORCED)))
+def test_copies_for_many_results_change_no_result(number: int, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where there are so many results that inputs and weights are copied first."""
+    for name in ("_PACKED", "_COPIED"):
+        monkeypatch.setattr(convolution_launch, name, 1)
+    dtype = torch.float16 if number < 3 else torch.float32  # gradients of weights have copies of halves only
+    wanted = run(FORCED[number], layout, dtype, False, "cpu", number)
+    with torch.cuda.simulate(devices=1), settings.block(16):
+        compared(run(FORCED[number], layout, dtype, False, "cuda", number), wanted, 4e-3 if number < 3 else 2e-5)
+
+
+@pytest.mark.parametrize("layout", ["rows", "last"])
+def test_large_tiles_are_finished_in_pieces(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution_launch, "_PACKED", 1)
+    monkeypatch.setattr(convolution_launch, "_COPIED", 1)
+    torch.manual_seed(0)
+    x, w, b = torch.randn(2, 16, 15, 14), torch.randn(20, 16, 3, 3), torch.randn(20)
+    with torch.cuda.simulate(devices=1):
+        y = F.conv2d(laid_out(x.cuda(), layout), w.cuda(), b.cuda(), activation="silu")
+        torch.testing.assert_close(y.cpu(), F.silu(F.conv2d(x, w, b)), rtol=1e-4, atol=1e-4)
+
+
+def test_many_parts_are_added_up_some_at_a_time(kernels: list[str]) -> None:
+    parts = torch.arange(128 * 6, dtype=torch.float32).reshape(128, 6)
+    with torch.cuda.simulate(devices=1):
+        out = torch.empty(6, device="cuda")
+        convolution_launch._add_up(out._data, parts.cuda()._data)
+        assert kernels == ["matmul_finish"] * 3 and out.tolist() == parts.sum(0).tolist()
+
+
 def test_weights_are_packed_for_many_results_only(monkeypatch: pytest.MonkeyPatch, kernels: list[str]) -> None:
     torch.manual_seed(0)
     x, w = torch.randn(1, 16, 8, 8), torch.randn(4, 16, 3, 3)

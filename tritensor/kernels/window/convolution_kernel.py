@@ -263,8 +263,10 @@ def correlation_kernel(
     out_block = out_ptr + group * out_strides[1] + down(out_base, LAST)
     WIDTH: tl.constexpr = BLOCK_R // PIECES
     pieces = (total,)
-    if PIECES == 2:
+    if PIECES == 2 and LAST:
         pieces = tl.split(tl.permute(tl.reshape(total, (BLOCK_P, 2, WIDTH)), (0, 2, 1)))
+    elif PIECES == 2:
+        pieces = tl.split(tl.permute(tl.reshape(total, (2, WIDTH, BLOCK_P)), (1, 2, 0)))
     for piece in tl.static_range(PIECES):
         total = pieces[piece]
         row = (row_tile * BLOCK_R + piece * WIDTH + tl.arange(0, WIDTH)).to(index.dtype)
@@ -301,6 +303,7 @@ def weight_kernel(
     LAST: tl.constexpr,
     WIDE: tl.constexpr,
     UNIT: tl.constexpr,
+    ONCE: tl.constexpr,
     BOX: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_C: tl.constexpr,
@@ -336,7 +339,7 @@ def weight_kernel(
     y_inner = image * y_strides[0] + h * y_strides[4] + w * y_strides[5]
     x_block = x_ptr + group * x_strides[1] + down(x_col, not LAST)
     y_block = y_ptr + group * y_strides[1] + down(row * y_strides[2], not LAST)
-    if LAST:
+    if ONCE:
         x_block, y_block = x_block + down(x_inner, LAST), y_block + down(y_inner, LAST)
     s_d, s_h, s_w = down(s_d, not LAST), down(s_h, not LAST), down(s_w, not LAST)
     row_mask, col_mask = down(row < rows, not LAST), down(col < depth, not LAST)
@@ -352,8 +355,9 @@ def weight_kernel(
         y_at = b_image * y_strides[0] + y_d * y_strides[3] + y_h * y_strides[4] + y_w * y_strides[5]
         within = down((image < images - b_image) & (h < places[1] - y_h) & (w < places[2] - y_w), LAST)
         inside = is_inside(x_d + s_d, down(h * step[1], LAST) + x_h + s_h, down(w * step[2], LAST) + x_w + s_w, sizes)
-        if not LAST:
-            x_at, y_at = x_at + down(x_inner, LAST), y_at + down(y_inner, LAST)
+        if not ONCE:  # with a zero of which the compiler does not know, or it keeps all addresses in registers
+            zero = tl.minimum(b_w, 0)
+            x_at, y_at = x_at + down(x_inner ^ zero, LAST), y_at + down(y_inner ^ zero, LAST)
         x = tl.load(x_block + x_at, mask=within & col_mask & inside, other=0)
         y = tl.load(y_block + y_at, mask=within & row_mask, other=0)
         if LAST:

@@ -37,7 +37,7 @@ TILES = {
 # masks of a tile take registers, and where matrix instructions take sums from registers the first of them spills.
 LARGE = {
     ("half", 9): (Blocks(256, 128, 64, 8, 3), Blocks(256, 64, 64, 8, 3), Blocks(64, 256, 64, 8, 3)),
-    ("half", 10): (Blocks(256, 128, 64, 8, 3), Blocks(256, 64, 64, 8, 3), Blocks(64, 256, 64, 8, 3)),
+    ("half", 10): (Blocks(256, 128, 64, 8, 3), Blocks(256, 64, 64, 8, 3)),
     ("tf32", 9): (Blocks(256, 128, 32, 8, 3),),
 }
 # The cost of a row or column of a tile, in products: a multiprocessor of an H200 reads 37 bytes a clock out of the
@@ -197,7 +197,8 @@ def launch_correlations(
     if _is_pointwise(out, x, weight, several) and _launched_product(out, x, weight, bias, body):
         return
     depthwise = weight.shape[2] == 1 and weight.shape[1] <= _FEW
-    if not depthwise and out.size >= _PACKED * out.shape[1] * out.shape[2]:
+    many = out.size >= _PACKED * out.shape[1] * out.shape[2]
+    if many and not depthwise:
         if _is_thin(x, several):
             fold = Fold.of(x, [line for (line,) in several])
             x, weight, several = fold.spread(x), fold.packed(weight), [[line] for line in fold.folded]
@@ -205,7 +206,7 @@ def launch_correlations(
             weight = packed(weight, (0, 1), (2,))
         if _is_turned(x, out.size * prod(weight.shape[2:]) // x.size):
             x = packed(x, (0,), (1, 2))
-    elif depthwise and weight.shape[0] > 1 and weight.strides[0] != 1 and not is_processor(x):
+    elif many and weight.strides[0] != 1 and _innermost(out) and not is_processor(x):
         weight = packed(weight, (2, 1), (0,))
     for lines in product(*several):
         here = out[last([line.results for line in lines])]
@@ -360,17 +361,17 @@ def launch_weights(out: DeviceArray, x: DeviceArray, y: DeviceArray, lines: Sequ
     if not out.size:
         return
     depthwise = out.shape[2] == 1 and out.shape[1] <= _FEW
-    if not depthwise and y.size >= _PACKED * y.shape[1] * y.shape[2]:
-        if _is_thin(x, [[line] for line in lines]):
+    # tensor cores read float32 along the sum alone, which is the places, so that no other order is better
+    if not depthwise and x.dtype.itemsize == 2 and y.size >= _PACKED * y.shape[1] * y.shape[2]:
+        thin = _is_thin(x, [[line] for line in lines])
+        products = _COPIED if thin else y.size * prod(out.shape[2:]) // (x.size + y.size)
+        x, y = (packed(each, (0,), (1, 2)) if _is_turned(each, products) else each for each in (x, y))
+        if thin:
             fold = Fold.of(x, list(lines))
-            if _is_turned(y, _COPIED):
-                y = packed(y, (0,), (1, 2))
             made = buffer.empty((1, out.shape[1], fold.depth, *out.shape[3:-1], 1), out.dtype, out.device)
             launch_weights(made, fold.spread(x), y, fold.folded)
             fold.unpacked(made, out)
             return
-        products = y.size * prod(out.shape[2:]) // (x.size + y.size)
-        x, y = (packed(each, (0,), (1, 2)) if _is_turned(each, products) else each for each in (x, y))
     space = _space(x, y, lines)
     constants: dict[str, Any] = {"LAST": space.last, "WIDE": space.wide}
     options: dict[str, Any] = {}
@@ -396,10 +397,16 @@ def launch_weights(out: DeviceArray, x: DeviceArray, y: DeviceArray, lines: Sequ
         depth, warps = blocks.depth, blocks.warps
         if not space.last:  # places of both operands are along the depth, and spill
             depth, warps = max(depth // 2, LEAST_DEPTH), min(2 * warps, 8)
+        elif (
+            arithmetics["PRODUCT"] == "ieee" and x.dtype.itemsize == 4
+        ):  # so does what no matrix instruction multiplies
+            depth = LEAST_DEPTH
         constants |= arithmetics
         box = _box((y.shape[0], *space.places[1:]), depth, 1 if space.last else depth)
         constants |= {"BLOCK_R": blocks.rows, "BLOCK_C": blocks.cols, "BOX": box, "GROUP": 8}
-        constants["UNIT"] = unit_of(space.x_strides[3:])
+        # of single elements the addresses would take more registers than there are
+        once = space.last and not (space.rows | space.channels) % LEAST_DEPTH and x.dtype.itemsize == 2
+        constants |= {"UNIT": unit_of(space.x_strides[3:]), "ONCE": once}
         kernel, name = weight_kernel, "convolution_weight"
         sizes = (y.shape[0], space.rows, space.channels, space.groups)
         options = {"warps": warps, "stages": blocks.stages}
@@ -412,9 +419,13 @@ def launch_weights(out: DeviceArray, x: DeviceArray, y: DeviceArray, lines: Sequ
     arguments = (into, x, y, parts, *sizes, *space.geometry, space.x_strides, space.y_strides)
     launch(kernel, (tiles * parts,), arguments, constants, out.device, name=name, **options)
     if parts > 1:
-        while parts > _PARTS and parts % _PARTS == 0:
-            parts //= _PARTS
-            fewer = buffer.empty((parts, *out.shape), into.dtype, out.device)
-            finish(fewer, into.reshape((_PARTS, parts, *out.shape)), None, None)
-            into = fewer
-        finish(out, into, None, None)
+        _add_up(out, into)
+
+
+def _add_up(out: DeviceArray, parts: DeviceArray) -> None:
+    """The sum of parts, some at a time where they are many."""
+    while parts.shape[0] > _PARTS and parts.shape[0] % _PARTS == 0:
+        several = parts.reshape((_PARTS, parts.shape[0] // _PARTS, *out.shape))
+        parts = buffer.empty(several.shape[1:], parts.dtype, out.device)
+        finish(parts, several, None, None)
+    finish(out, parts, None, None)
