@@ -78,12 +78,6 @@ class Fold(NamedTuple):
         steps = (0, made.strides[0], 1, *made.strides[1:-1], 1)
         return made.as_strided((1, rows, self.depth, *taps, 1), steps, made.offset)
 
-    def unpacked(self, gradient: DeviceArray, out: DeviceArray) -> None:
-        """Copy a gradient of such weights into that of the weights."""
-        steps = gradient.strides
-        view = gradient.as_strided(out.shape, (*steps[:-1], self.width * steps[2]), gradient.offset)
-        copy_into(out, view)
-
     def _copied(self, x: DeviceArray, first: tuple[int, ...], sizes: tuple[int, ...]) -> DeviceArray:
         made = buffer.empty((x.shape[0], *sizes), x.dtype, x.device)
         block = block_size(x, min(power_of_two(self.pitch), 1024), interpreted=1 << 16, count=sizes[-1])

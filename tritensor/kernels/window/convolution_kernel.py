@@ -148,11 +148,7 @@ def correlation_kernel(
     results,
     rows,
     channels,
-    places,
-    sizes,
-    start,
-    step,
-    reach,
+    geometry,
     out_strides,
     x_strides,
     w_strides,
@@ -179,14 +175,15 @@ def correlation_kernel(
     Args:
         biases: a tuple of one pointer, or of none.
         results: images * places. rows, channels: of a group.
-        places, sizes, taps: of each dimension: results for an image, input, kernel.
-        start, step, reach: of each dimension, see `geometry.Line`.
+        geometry: results for an image, sizes of the input, and start, step and reach of a line (`geometry.Line`), each
+            of three dimensions.
         out_strides, x_strides: of image, group, row or channel, and each dimension. w_strides: of group, row, channel
             and each dimension.
         PRODUCT: see `sum_of_products`.
         EVEN: channels are a multiple of BLOCK_K, so that a step of the loop has one tap.
         WIDE: offsets need 64 bits.
     """
+    places, sizes, start, step, reach = geometry
     place_tiles, row_tiles = tl.cdiv(results, BLOCK_P), tl.cdiv(rows, BLOCK_R)
     program = tl.program_id(0)
     place_tile, row_tile = tile_position(program % (place_tiles * row_tiles), place_tiles, row_tiles, GROUP)
@@ -204,61 +201,49 @@ def correlation_kernel(
     w_block = w_ptr + group * w_strides[0] + down(row * w_strides[1], not LAST)
     x_d, x_h, x_w = down(x_d, LAST), down(x_h, LAST), down(x_w, LAST)
     place_mask, row_mask = down(index < results - place_tile * BLOCK_P, LAST), down(row < rows, not LAST)
-    if LAST:
-        total = tl.zeros((BLOCK_P, BLOCK_R), dtype=TOTAL)
-    else:
-        total = tl.zeros((BLOCK_R, BLOCK_P), dtype=TOTAL)
+    total = ((down(index, LAST) + down(row, not LAST)) * 0).to(TOTAL)
     several = TAPS[0] * TAPS[1] * TAPS[2]
     depth = several * channels
     inner = tl.arange(0, BLOCK_K)
     if EVEN:  # channels go on after all taps: neighbouring taps read the same lines
         if ONCE:
             x_block += down(inner * x_strides[2], not LAST)
-        w_block += down(inner * w_strides[2], LAST)
+            w_block += down(inner * w_strides[2], LAST)
         if MASKS == "bits":
             valid = bits_of(x_d, x_h, x_w, reach, sizes, TAPS, place_mask)
         channel = tl.cast(0, tl.int64 if WIDE else tl.int32)
         t_d, t_h, t_w = channel, channel, channel
-        for _step in range(depth // BLOCK_K):
-            s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
-            x_at = channel * x_strides[2] + s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_across
-            w_at = channel * w_strides[2] + t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
-            x_mask = place_mask
-            if MASKS == "bits":
-                wanted = bits_for(t_d, t_h, t_w, TAPS)
-                x_mask = (valid & wanted) == wanted
-            elif MASKS == "compared":
-                x_mask &= is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
-            if not ONCE:
-                x_at += down(inner * x_strides[2], not LAST)
-            # neighbouring taps find the lines in the first-level cache, which copies of 16 bytes pass by otherwise
-            x = tl.load(x_block + x_at, mask=x_mask, other=0, cache_modifier=".ca")
-            weight = tl.load(w_block + w_at, mask=row_mask, other=0)
-            if LAST:
-                total = sum_of_products(x, weight, total, PRODUCT)
-            else:
-                total = sum_of_products(weight, x, total, PRODUCT)
+    for number in range(tl.cdiv(depth, BLOCK_K)):
+        x_mask, w_mask = place_mask, row_mask
+        if not EVEN:
+            counted = number * BLOCK_K + inner
+            channel = counted // several
+            t_d, t_h, t_w = tap_of(counted % several, TAPS)
+            x_mask, w_mask = x_mask & down(counted < depth, not LAST), w_mask & down(counted < depth, LAST)
+        s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
+        x_at = channel * x_strides[2] + s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_across
+        w_at = channel * w_strides[2] + t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
+        if not EVEN:
+            x_at, w_at = down(x_at, not LAST), down(w_at, LAST)
+            s_d, s_h, s_w = down(s_d, not LAST), down(s_h, not LAST), down(s_w, not LAST)
+        elif not ONCE:
+            x_at, w_at = x_at + down(inner * x_strides[2], not LAST), w_at + down(inner * w_strides[2], LAST)
+        if MASKS == "bits" and EVEN:
+            wanted = bits_for(t_d, t_h, t_w, TAPS)
+            x_mask = (valid & wanted) == wanted
+        elif MASKS != "none":
+            x_mask &= is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
+        # neighbouring taps find the lines in the first-level cache, which copies of 16 bytes pass by otherwise
+        x = tl.load(x_block + x_at, mask=x_mask, other=0, cache_modifier=".ca")
+        weight = tl.load(w_block + w_at, mask=w_mask, other=0)
+        if LAST:
+            total = sum_of_products(x, weight, total, PRODUCT)
+        else:
+            total = sum_of_products(weight, x, total, PRODUCT)
+        if EVEN:
             t_w, t_h = next_count(t_w + 1, t_h, TAPS[2], TAPS[2] == 1)
             t_h, t_d = next_count(t_h, t_d, TAPS[1], TAPS[1] == 1)
             t_d, channel = next_count(t_d, channel, TAPS[0], TAPS[0] == 1, BLOCK_K)
-    else:
-        for first in range(0, depth, BLOCK_K):
-            counted = first + inner
-            channel = counted // several
-            t_d, t_h, t_w = tap_of(counted % several, TAPS)
-            s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
-            x_tap = s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
-            w_tap = t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
-            x_c, w_c = channel * x_strides[2] + x_tap, channel * w_strides[2] + w_tap
-            s_d, s_h, s_w = down(s_d, not LAST), down(s_h, not LAST), down(s_w, not LAST)
-            x_mask, w_mask = place_mask & down(counted < depth, not LAST), row_mask & down(counted < depth, LAST)
-            x_mask &= is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
-            x = tl.load(x_block + down(x_c, not LAST), mask=x_mask, other=0)
-            weight = tl.load(w_block + down(w_c, LAST), mask=w_mask, other=0)
-            if LAST:
-                total = sum_of_products(x, weight, total, PRODUCT)
-            else:
-                total = sum_of_products(weight, x, total, PRODUCT)
     out_base = image * out_strides[0] + d * out_strides[3] + h * out_strides[4] + w * out_strides[5]
     out_block = out_ptr + group * out_strides[1] + down(out_base, LAST)
     WIDTH: tl.constexpr = BLOCK_R // PIECES
@@ -289,12 +274,7 @@ def weight_kernel(
     rows,
     channels,
     groups,
-    places,
-    sizes,
-    taps,
-    start,
-    step,
-    reach,
+    geometry,
     x_strides,
     y_strides,
     OUT_DTYPE: tl.constexpr,
@@ -314,6 +294,7 @@ def weight_kernel(
     Arguments are those of `correlation_kernel`; y is the gradient of its results. A step of the sum has a BOX of these:
     of images, and of positions along the last two dimensions. Where each lies in a box is the same at every step.
     """
+    places, sizes, taps, start, step, reach = geometry
     several = taps[0] * taps[1] * taps[2]
     depth = several * channels
     row_tiles, col_tiles = tl.cdiv(rows, BLOCK_R), tl.cdiv(depth, BLOCK_C)

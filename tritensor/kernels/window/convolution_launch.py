@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...memory import buffer
 from ...memory.array import DeviceArray
+from ...operators import copy_into
 from ...runtime.launch import launch
 from ...types import dtypes, layout
 from ...types.layout import NotViewable
@@ -47,10 +48,8 @@ _EDGE = 110
 _FEW = 4
 # Elements in a depthwise program, on a processor as well, and the most channels of them.
 _ELEMENTS, _ELEMENTS_OF_PROCESSOR, _CHANNELS = 1024, 1 << 14, 64
-# The most taps of a line of which one program sums the gradients.
-_LINE = 7
-# Results of a strip of a depthwise program, and the most taps along it, whose weights are in registers.
-_STRIP, _STRIP_TAPS = 4, 11
+# Of a depthwise program: results of a strip, the most taps along it, and those of which one program sums the gradients.
+_STRIP, _STRIP_TAPS, _LINE = 4, 11, 7
 # Places of an image up to which their numbers are divided in float32, see `convolution_kernel._divided`.
 _SMALL = 1 << 20
 # How taps follow each other where all of a line can be read at once: `reach` to `skip` of their line.
@@ -164,8 +163,8 @@ def _share(x: DeviceArray, count: int, results: int, last: bool) -> tuple[int, i
 
 
 def _is_turned(x: DeviceArray, products: int) -> bool:
-    """True if a copy with channels side by side pays: for so many products with each element."""
-    return x.shape[2] % LEAST_DEPTH == 0 and x.strides[2] != 1 and products >= _COPIED
+    """True if a copy with channels side by side pays for so many products."""
+    return x.shape[2] % LEAST_DEPTH == 0 and x.strides[2] != 1 and products >= _COPIED * x.size
 
 
 def _is_thin(x: DeviceArray, several: Sequence[Sequence[Line]]) -> bool:
@@ -204,7 +203,7 @@ def launch_correlations(
             x, weight, several = fold.spread(x), fold.packed(weight), [[line] for line in fold.folded]
         elif prod(weight.shape[3:]) > 1 and weight.strides[2] != 1:
             weight = packed(weight, (0, 1), (2,))
-        if _is_turned(x, out.size * prod(weight.shape[2:]) // x.size):
+        if _is_turned(x, out.size * prod(weight.shape[2:])):
             x = packed(x, (0,), (1, 2))
     elif many and weight.strides[0] != 1 and _innermost(out) and not is_processor(x):
         weight = packed(weight, (2, 1), (0,))
@@ -233,12 +232,38 @@ def _launch_correlation(
     depthwise: bool,
 ) -> None:
     space = _space(x, out, lines)
-    w_strides = (*weight.strides[:3], *three(weight.strides[3:], 0))
+    strides = (space.y_strides, space.x_strides, (*weight.strides[:3], *three(weight.strides[3:], 0)))
+    places, extents, taps, *steps = space.geometry
     biases = () if bias is None else (bias,)
     constants = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "LAST": space.last, "WIDE": space.wide}
     title = f"_{body.__name__}" if body else ""
     if depthwise:
-        _launch_depthwise(out, x, weight, biases, lines, space, constants, title)
+        count, native, line, masks = space.groups * space.rows, is_processor(x), lines[-1], _masks(x, lines)
+        strip = space.last and not native and line.step <= line.taps <= _STRIP_TAPS and abs(line.reach) == 1
+        along = _STRIP if strip and sum(taps) + (_STRIP - 1) * line.step < 32 else 1
+        if places[2] % along:  # the last strip reads on
+            masks = "bits"
+        strips = (*places[:2], -(-places[2] // along))
+        results = out.shape[0] * prod(strips)
+        length, width = _share(x, count, results, space.last)
+        constants |= {
+            "TOTAL": arithmetic(dtypes.of(x.dtype), "ieee")[1],
+            "TAPS": taps,
+            "SMALL": not native and prod(strips) + length < _SMALL,
+            "MASKS": "compared" if native else masks,
+            "BLOCK_P": length,
+            "BLOCK_R": width,
+        }
+        kernel, numbers = depthwise_kernel, [results, space.rows, count]
+        if along > 1:
+            del constants["LAST"]
+            constants |= {"ALONG": along, "STEP": line.step, "REACH": line.reach}
+            kernel, numbers = strip_kernel, [*numbers, places[2]]
+        else:
+            constants["UNROLL"] = (prod(taps) if prod(taps) <= UNROLLED else 1) if native else taps[2]
+        grid = -(-results // length) * -(-count // width)
+        arguments = (out, x, weight, biases, *numbers, (strips, extents, *steps), *strides)
+        launch(kernel, (grid,), arguments, constants, out.device, name=f"convolution_depthwise{title}")
         return
     even = space.channels & -space.channels
     # in float32 a large tile spills with an activation
@@ -246,12 +271,11 @@ def _launch_correlation(
     blocks, arithmetics = _tiles(x, space.results, space.rows, space.depth, space.groups, large)
     # a step of several taps holds the places of each in registers, which spill where it is longer
     depth = min(even, blocks.depth) if even >= LEAST_DEPTH else LEAST_DEPTH
-    places, extents, taps, *steps = space.geometry
     constants |= {
         **arithmetics,
         "TAPS": taps,
         "EVEN": even >= LEAST_DEPTH,
-        "ONCE": x.strides[2] == 1,
+        "ONCE": x.strides[2] == weight.strides[2] == 1,
         "SMALL": prod(places) + blocks.rows < _SMALL,
         "MASKS": _masks(x, lines),
         # an activation of all of a large tile at once spills
@@ -267,54 +291,13 @@ def _launch_correlation(
     launch(
         correlation_kernel,
         (grid,),
-        (out, x, weight, biases, *sizes, places, extents, *steps, space.y_strides, space.x_strides, w_strides),
+        (out, x, weight, biases, *sizes, (places, extents, *steps), *strides),
         constants,
         out.device,
         warps=blocks.warps,
         stages=blocks.stages,
         name=f"convolution{title}",
     )
-
-
-def _launch_depthwise(
-    out: DeviceArray,
-    x: DeviceArray,
-    weight: DeviceArray,
-    biases: tuple[DeviceArray, ...],
-    lines: Sequence[Line],
-    space: _Space,
-    constants: dict[str, Any],
-    title: str,
-) -> None:
-    count, native, line, masks = space.groups * space.rows, is_processor(x), lines[-1], _masks(x, lines)
-    places, sizes, taps, *others = space.geometry
-    strip = space.last and not native and line.step <= line.taps <= _STRIP_TAPS and abs(line.reach) == 1
-    along = _STRIP if strip and masks != "compared" else 1
-    if places[2] % along:  # the last strip reads on
-        masks = "bits"
-    strips = (*places[:2], -(-places[2] // along))
-    results = out.shape[0] * prod(strips)
-    length, width = _share(x, count, results, space.last)
-    constants |= {
-        "TOTAL": arithmetic(dtypes.of(x.dtype), "ieee")[1],
-        "TAPS": taps,
-        "SMALL": not native and prod(strips) + length < _SMALL,
-        "MASKS": "compared" if native else masks,
-        "BLOCK_P": length,
-        "BLOCK_R": width,
-    }
-    kernel = depthwise_kernel
-    numbers: tuple[int, ...] = (results, space.rows, count)
-    if along > 1:
-        del constants["LAST"]
-        constants |= {"ALONG": along, "STEP": line.step, "REACH": line.reach}
-        kernel, numbers = strip_kernel, (*numbers, places[2])
-    else:
-        constants["UNROLL"] = (prod(taps) if prod(taps) <= UNROLLED else 1) if native else taps[2]
-    grid = -(-results // length) * -(-count // width)
-    strides = (space.y_strides, space.x_strides, (*weight.strides[:3], *three(weight.strides[3:], 0)))
-    arguments = (out, x, weight, biases, *numbers, strips, sizes, *others, *strides)
-    launch(kernel, (grid,), arguments, constants, out.device, name=f"convolution_depthwise{title}")
 
 
 def _is_pointwise(out: DeviceArray, x: DeviceArray, weight: DeviceArray, several: Sequence[Sequence[Line]]) -> bool:
@@ -361,17 +344,20 @@ def launch_weights(out: DeviceArray, x: DeviceArray, y: DeviceArray, lines: Sequ
     if not out.size:
         return
     depthwise = out.shape[2] == 1 and out.shape[1] <= _FEW
-    # tensor cores read float32 along the sum alone, which is the places, so that no other order is better
-    if not depthwise and x.dtype.itemsize == 2 and y.size >= _PACKED * y.shape[1] * y.shape[2]:
-        thin = _is_thin(x, [[line] for line in lines])
-        products = _COPIED if thin else y.size * prod(out.shape[2:]) // (x.size + y.size)
-        x, y = (packed(each, (0,), (1, 2)) if _is_turned(each, products) else each for each in (x, y))
-        if thin:
+    if not depthwise and y.size >= _PACKED * y.shape[1] * y.shape[2]:
+        products, halves = y.size * prod(out.shape[2:]) // 2, x.dtype.itemsize == 2
+        if halves and _is_thin(x, [[line] for line in lines]):
             fold = Fold.of(x, list(lines))
+            y = packed(y, (0,), (1, 2)) if _is_turned(y, _COPIED * y.size) else y
             made = buffer.empty((1, out.shape[1], fold.depth, *out.shape[3:-1], 1), out.dtype, out.device)
             launch_weights(made, fold.spread(x), y, fold.folded)
-            fold.unpacked(made, out)
+            steps = (*made.strides[:-1], fold.width * made.strides[2])
+            copy_into(out, made.as_strided(out.shape, steps, made.offset))
             return
+        if halves:
+            x, y = (packed(each, (0,), (1, 2)) if _is_turned(each, products) else each for each in (x, y))
+        elif _innermost(y) and products >= _COPIED * x.size:  # tensor cores read float32 along the sum, the places
+            x, y = (packed(each, (0, 1, 2), ()) for each in (x, y))
     space = _space(x, y, lines)
     constants: dict[str, Any] = {"LAST": space.last, "WIDE": space.wide}
     options: dict[str, Any] = {}
@@ -397,9 +383,7 @@ def launch_weights(out: DeviceArray, x: DeviceArray, y: DeviceArray, lines: Sequ
         depth, warps = blocks.depth, blocks.warps
         if not space.last:  # places of both operands are along the depth, and spill
             depth, warps = max(depth // 2, LEAST_DEPTH), min(2 * warps, 8)
-        elif (
-            arithmetics["PRODUCT"] == "ieee" and x.dtype.itemsize == 4
-        ):  # so does what no matrix instruction multiplies
+        elif x.dtype.itemsize == 4 and arithmetics["PRODUCT"] != "tf32":  # so do both halves of float32
             depth = LEAST_DEPTH
         constants |= arithmetics
         box = _box((y.shape[0], *space.places[1:]), depth, 1 if space.last else depth)
@@ -416,7 +400,7 @@ def launch_weights(out: DeviceArray, x: DeviceArray, y: DeviceArray, lines: Sequ
     if parts > 1:
         into = buffer.empty((parts, *out.shape), constants["TOTAL"].numpy, out.device)
     constants["OUT_DTYPE"] = dtypes.of(into.dtype)
-    arguments = (into, x, y, parts, *sizes, *space.geometry, space.x_strides, space.y_strides)
+    arguments = (into, x, y, parts, *sizes, space.geometry, space.x_strides, space.y_strides)
     launch(kernel, (tiles * parts,), arguments, constants, out.device, name=name, **options)
     if parts > 1:
         _add_up(out, into)

@@ -24,11 +24,7 @@ def depthwise_kernel(
     results,
     rows,
     count,
-    places,
-    sizes,
-    start,
-    step,
-    reach,
+    geometry,
     out_strides,
     x_strides,
     w_strides,
@@ -48,6 +44,7 @@ def depthwise_kernel(
 
     Arguments are those of `correlation_kernel`; count: rows of all groups.  TAPS: of each dimension.
     """
+    places, sizes, start, step, reach = geometry
     row_tiles = tl.cdiv(count, BLOCK_R)
     program = tl.program_id(0)
     tile, index = program // row_tiles, tl.arange(0, BLOCK_P)
@@ -64,10 +61,7 @@ def depthwise_kernel(
     mask = down(within, LAST) & down(number < count, not LAST)
     if MASKS == "bits":
         valid = bits_of(x_d, x_h, x_w, reach, sizes, TAPS, within)
-    if LAST:
-        total = tl.zeros((BLOCK_P, BLOCK_R), dtype=TOTAL)
-    else:
-        total = tl.zeros((BLOCK_R, BLOCK_P), dtype=TOTAL)
+    total = ((down(index, LAST) + down(number, not LAST)) * 0).to(TOTAL)
     for tap in tl.range(0, TAPS[0] * TAPS[1] * TAPS[2], loop_unroll_factor=UNROLL):
         t_d, t_h, t_w = tap_of(tap, TAPS)
         s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
@@ -113,11 +107,7 @@ def strip_kernel(
     rows,
     count,
     across,
-    places,
-    sizes,
-    start,
-    step,
-    reach,
+    geometry,
     out_strides,
     x_strides,
     w_strides,
@@ -140,6 +130,7 @@ def strip_kernel(
         strips, places: strips in place of results. across: results along the last dimension.
         STEP, REACH: of the last dimension; REACH is 1 or -1.
     """
+    places, sizes, start, step, reach = geometry
     SPAN: tl.constexpr = (ALONG - 1) * STEP + TAPS[2]
     LOW: tl.constexpr = 0 if REACH > 0 else 1 - TAPS[2]
     row_tiles = tl.cdiv(count, BLOCK_R)
@@ -204,12 +195,7 @@ def depthwise_weight_kernel(
     images,
     rows,
     count,
-    places,
-    sizes,
-    taps,
-    start,
-    step,
-    reach,
+    geometry,
     x_strides,
     y_strides,
     OUT_DTYPE: tl.constexpr,
@@ -225,6 +211,7 @@ def depthwise_weight_kernel(
 
     Arguments are those of `weight_kernel`; count: rows of all groups.
     """
+    places, sizes, taps, start, step, reach = geometry
     row_tiles, chunks = tl.cdiv(count, BLOCK_R), tl.cdiv(taps[2], COUNT)
     far, high, across = tl.cdiv(images, BOX[0]), tl.cdiv(places[1], BOX[1]), tl.cdiv(places[2], BOX[2])
     program = tl.program_id(0)
@@ -241,12 +228,10 @@ def depthwise_weight_kernel(
     x_block = x_ptr + down(x_inner, LAST) + down(group * x_strides[1], not LAST)
     y_block = y_ptr + down(y_inner, LAST) + down(group * y_strides[1] + row * y_strides[2], not LAST)
     row_mask = down(number < count, not LAST)
+    zeros = ((down(inner, LAST) + down(number, not LAST)) * 0).to(TOTAL)
     totals = ()
     for _tap in tl.static_range(COUNT):
-        if LAST:
-            totals = totals + (tl.zeros((BOX[0] * BOX[1] * BOX[2], BLOCK_R), TOTAL),)  # type: ignore[assignment]  # noqa: RUF005
-        else:
-            totals = totals + (tl.zeros((BLOCK_R, BOX[0] * BOX[1] * BOX[2]), TOTAL),)  # type: ignore[assignment]  # noqa: RUF005
+        totals = totals + (zeros,)  # type: ignore[assignment]  # noqa: RUF005
     b_w, rest = first % across, first // across
     b_h, rest = rest % high, rest // high
     y_d, b_i = rest % places[0], rest // places[0]
