@@ -78,7 +78,7 @@ def _met(position, reach, size, TAPS: tl.constexpr, FIRST: tl.constexpr):
     """A bit for each tap along a dimension, from bit FIRST on: 1 where it meets an element of the input."""
     found = tl.zeros_like(position).to(tl.int32)
     for tap in tl.static_range(TAPS):
-        found |= tl.where(is_within(position + tap * reach, size), 1 << (FIRST + tap), 0)
+        found = tl.where(is_within(position + tap * reach, size), found | 1 << (FIRST + tap), found)
     return found
 
 

@@ -148,6 +148,7 @@ def _tiles(
         return max(products, tiles / device.multi_processor_count * _EDGE * (height + width))
 
     tiles = (*TILES[table], *(LARGE.get((table, device.major), ()) if large else ()))
+    tiles = tuple([each for each in tiles if split or each.rows >= each.cols])  # a wide one spills a result's addresses
     choose = driver.pick(
         lambda: choose_among((min(tiles, key=cost),), problem, device), lambda: choose_interpreted(problem, device)
     )
@@ -287,11 +288,10 @@ def _launch_correlation(
         "GROUP": 8,
     }
     grid = -(-space.results // blocks.rows) * -(-space.rows // blocks.cols) * space.groups
-    sizes = (space.results, space.rows, space.channels)
     launch(
         correlation_kernel,
         (grid,),
-        (out, x, weight, biases, *sizes, (places, extents, *steps), *strides),
+        (out, x, weight, biases, space.results, space.rows, space.channels, (places, extents, *steps), *strides),
         constants,
         out.device,
         warps=blocks.warps,
