@@ -167,14 +167,6 @@ def test_large_tiles_are_finished_in_pieces(layout: str, monkeypatch: pytest.Mon
         torch.testing.assert_close(y.cpu(), F.silu(F.conv2d(x, w, b)), rtol=1e-4, atol=1e-4)
 
 
-def test_many_parts_are_added_up_some_at_a_time(kernels: list[str]) -> None:
-    parts = torch.arange(128 * 6, dtype=torch.float32).reshape(128, 6)
-    with torch.cuda.simulate(devices=1):
-        out = torch.empty(6, device="cuda")
-        convolution_launch._add_up(out._data, parts.cuda()._data)
-        assert kernels == ["matmul_finish"] * 3 and out.tolist() == parts.sum(0).tolist()
-
-
 def test_weights_are_packed_for_many_results_only(monkeypatch: pytest.MonkeyPatch, kernels: list[str]) -> None:
     torch.manual_seed(0)
     x, w = torch.randn(1, 16, 8, 8), torch.randn(4, 16, 3, 3)

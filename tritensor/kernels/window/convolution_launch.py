@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import copy_into
+from ...runtime import choices
 from ...runtime.launch import launch
 from ...types import dtypes, layout
 from ...types.layout import NotViewable
@@ -56,8 +57,6 @@ _SMALL = 1 << 20
 _NEIGHBOURS = Line(0, 0, 0)[4:]
 # Products with each element of an input for which it pays to copy it so that channels are side by side.
 _COPIED = 512
-# Parts that are added up at once: a program of the second kernel waits for one after the other.
-_PARTS = 8
 # Results from which it is worth a copy of the weights to have their channels side by side.
 _PACKED = 1024
 
@@ -124,13 +123,20 @@ def _innermost(array: DeviceArray) -> bool:
 
 
 def _tiles(
-    x: DeviceArray, rows: int, cols: int, depth: int, batches: int, large: bool, split: bool = False
+    x: DeviceArray,
+    space: _Space,
+    sizes: tuple[int, int, int],
+    again: Callable[[], None],
+    large: bool,
+    split: bool = False,
 ) -> tuple[Blocks, dict[str, Any]]:
-    """The tile of a product of so many rows and columns, and the constants of its arithmetic.
+    """The tile of a product, and the constants of its arithmetic.
 
     Args:
+        sizes: rows, columns and depth of the product. again: launches it once more, see `choices.of`.
         large: of the large ones as well. split: the sum can be in parts.
     """
+    (rows, cols, depth), batches = sizes, space.groups
     driver = x.buffer.driver
     device = driver.properties(x.device.index or 0)
     table, total, product = arithmetic(dtypes.of(x.dtype), product_for(driver.capability(x.device.index or 0)))
@@ -149,10 +155,14 @@ def _tiles(
 
     tiles = (*TILES[table], *(LARGE.get((table, device.major), ()) if large else ()))
     tiles = tuple([each for each in tiles if split or each.rows >= each.cols])  # a wide one spills a result's addresses
-    choose = driver.pick(
-        lambda: choose_among((min(tiles, key=cost),), problem, device), lambda: choose_interpreted(problem, device)
-    )
-    return choose(), {"TOTAL": total, "PRODUCT": product}
+
+    def tuned() -> Blocks:
+        kind = "convolution_weight" if split else "convolution"
+        fitted = {each: choose_among((each,), problem, device) for each in tiles}
+        facts = (problem, space.geometry, space.last)
+        return choices.of(kind, facts, device, lambda: [*fitted.values()], lambda: fitted[min(tiles, key=cost)], again)
+
+    return driver.pick(tuned, lambda: choose_interpreted(problem, device))(), {"TOTAL": total, "PRODUCT": product}
 
 
 def _share(x: DeviceArray, count: int, results: int, last: bool) -> tuple[int, int]:
@@ -269,7 +279,10 @@ def _launch_correlation(
     even = space.channels & -space.channels
     # in float32 a large tile spills with an activation
     large = x.strides[2] == 1 and even >= LEAST_DEPTH and (body is None or x.dtype.itemsize == 2)
-    blocks, arithmetics = _tiles(x, space.results, space.rows, space.depth, space.groups, large)
+    sizes = space.results, space.rows, space.depth
+    blocks, arithmetics = _tiles(
+        x, space, sizes, lambda: _launch_correlation(out, x, weight, bias, lines, body, depthwise), large
+    )
     # a step of several taps holds the places of each in registers, which spill where it is longer
     depth = min(even, blocks.depth) if even >= LEAST_DEPTH else LEAST_DEPTH
     constants |= {
@@ -377,7 +390,8 @@ def launch_weights(out: DeviceArray, x: DeviceArray, y: DeviceArray, lines: Sequ
         sizes = (y.shape[0], space.rows, count)
     else:
         large = space.last and space.channels % LEAST_DEPTH == 0
-        blocks, arithmetics = _tiles(x, space.rows, space.depth, space.results, space.groups, large, True)
+        of_product = space.rows, space.depth, space.results
+        blocks, arithmetics = _tiles(x, space, of_product, lambda: launch_weights(out, x, y, lines), large, True)
         tiles = -(-space.rows // blocks.rows) * -(-space.depth // blocks.cols) * space.groups
         parts = blocks.split
         depth, warps = blocks.depth, blocks.warps
@@ -395,21 +409,10 @@ def launch_weights(out: DeviceArray, x: DeviceArray, y: DeviceArray, lines: Sequ
         sizes = (y.shape[0], space.rows, space.channels, space.groups)
         options = {"warps": warps, "stages": blocks.stages}
     into = out
-    if parts > _PARTS:
-        parts -= parts % _PARTS
     if parts > 1:
         into = buffer.empty((parts, *out.shape), constants["TOTAL"].numpy, out.device)
     constants["OUT_DTYPE"] = dtypes.of(into.dtype)
     arguments = (into, x, y, parts, *sizes, space.geometry, space.x_strides, space.y_strides)
     launch(kernel, (tiles * parts,), arguments, constants, out.device, name=name, **options)
     if parts > 1:
-        _add_up(out, into)
-
-
-def _add_up(out: DeviceArray, parts: DeviceArray) -> None:
-    """The sum of parts, some at a time where they are many."""
-    while parts.shape[0] > _PARTS and parts.shape[0] % _PARTS == 0:
-        several = parts.reshape((_PARTS, parts.shape[0] // _PARTS, *out.shape))
-        parts = buffer.empty(several.shape[1:], parts.dtype, out.device)
-        finish(parts, several, None, None)
-    finish(out, parts, None, None)
+        finish(out, into, None, None)
