@@ -148,8 +148,10 @@ def _on_host(
 ) -> None:
     for hook in function.pre_run_hooks:
         hook(*args, **kwargs)
+    own = _own(function)
+    own.kernel.cooperative = bool(kwargs.get("launch_cooperative_grid"))
     try:
-        _own(function).run(grid, args, _arguments(function, kwargs), on_host=True)
+        own.run(grid, args, _arguments(function, kwargs), on_host=True)
     finally:
         for tensor in tensors:
             tensor._forget()
@@ -182,7 +184,9 @@ def _interpreted(
 ) -> Any:
     for hook in function.pre_run_hooks:
         hook(*args, **kwargs)
-    _own(function).run(grid, args, _arguments(function, kwargs))
+    own = _own(function)
+    own.kernel.cooperative = bool(kwargs.get("launch_cooperative_grid"))
+    own.run(grid, args, _arguments(function, kwargs))
     return _Later(lambda: _compiled(theirs, function, args, kwargs, grid, True))
 
 

@@ -156,8 +156,9 @@ class Launcher:
         self._name = str(metadata.name)
         self._types = tuple(src.signature.values())
         self._maps = list(getattr(metadata, "tensordesc_meta", None) or [])
+        binary, together = texts[".cubin"].read_bytes(), bool(getattr(metadata, "launch_cooperative_grid", False))
         self._code = Compiled(
-            texts[".cubin"].read_bytes(),
+            binary,
             metadata.name,
             metadata.shared,
             metadata.num_warps,
@@ -165,8 +166,9 @@ class Launcher:
             getattr(metadata, "profile_scratch_size", 0) or 0,
             texts[".ptx"].read_text(),
             getattr(metadata, "num_ctas", 1),
-            bool(getattr(metadata, "launch_cooperative_grid", False)),
+            together,
             True,
+            registers=usage(binary).registers if together else 0,
         )
         self._key = "triton", metadata.hash
 

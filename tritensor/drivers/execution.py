@@ -17,6 +17,7 @@ from .ptx.machine import run
 from .ptx.memory import Memory
 from .ptx.parse import Kernel, parse
 from .ptx.races import Watched
+from .together import refuse_more
 
 __all__ = ["executed"]
 
@@ -33,12 +34,15 @@ def executed(driver: Any, compiled: Compiled, label: str) -> Loaded:
         )
     kernel = parse(compiled.ptx)
 
+    def configure(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+        if compiled.cooperative:
+            refuse_more(label, math.prod(grid), driver.properties(0), compiled)
+        return grid
+
     def launch(queue: Any, grid: tuple[int, int, int], kernel: Kernel, *values: Any) -> None:
         _enqueue(driver, queue, grid, kernel, values, compiled)
 
-    return Loaded(
-        kernel, launch, lambda grid: grid, None, (compiled.global_scratch_size, compiled.profile_scratch_size)
-    )
+    return Loaded(kernel, launch, configure, None, (compiled.global_scratch_size, compiled.profile_scratch_size))
 
 
 def _enqueue(
@@ -68,7 +72,8 @@ def _enqueue(
         def execute(counters: Any = None, blocks: Any = None) -> None:
             if blocks is None and order != "forward":
                 blocks = np.array(arranged(range(math.prod(grid)), order))
-            launch = partial(run, kernel, grid, numbers, memory, compiled.shared, driver.seed, lazy, counters, blocks)
+            facts = compiled.shared, driver.seed, lazy, counters, blocks, compiled.cooperative
+            launch = partial(run, kernel, grid, numbers, memory, *facts)
             (launch if watched is None else watched(launch))()
 
         if driver.recorder is None:

@@ -35,6 +35,8 @@ class Compiled(NamedTuple):
     looks_up: bool = False
     #: of native code, which values it writes through; None where that is not known
     written: tuple[int, ...] | None = None
+    #: of a thread, where all blocks have to run at once; else 0
+    registers: int = 0
 
 
 class Loaded(NamedTuple):
@@ -68,6 +70,7 @@ class LaunchRequest(Protocol):
     grid: tuple[int, int, int]
     arguments: tuple[Any, ...]
     kernel: Any
+    name: str | None
     #: names and rows of arrays that the kernel reaches by addresses in memory, or None
     reaches: Any
 

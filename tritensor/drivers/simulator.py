@@ -31,6 +31,7 @@ from .compiling import CompilingDriver
 from .current import use
 from .protocol import DeviceProperties, OutOfRoom
 from .shadow import Shadow, views_of
+from .together import refuse_more
 
 if TYPE_CHECKING:
     from .loading import Compiled, LaunchRequest, Loaded, Target
@@ -380,6 +381,8 @@ class Simulator(CompilingDriver):
         # against the buffers of now. Any other kernel runs at once or, if captured, at each replay: it reads them then.
         late = settings.simulate_late.value and id(stream.handle) not in self.captures
         live = self.spans(index) if late else None
+        if request.kernel.cooperative:
+            refuse_more(request.name or request.kernel.family, math.prod(request.grid), self._properties)
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
         if self.shadow is not None:
             self.shadow.views = views_of(request)

@@ -194,7 +194,8 @@ def compile_kernel(
     backend, arch = target
     place = f"{backend} {arch}" if backend != "native" else "this processor"
     # fused multiply-add is the default of PyTorch and nvcc; Triton 3.9 warns if the option is not passed
-    options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
+    options: dict[str, Any] = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
+    options |= {"launch_cooperative_grid": True} if kernel.cooperative else {}
     with _cache_directory():
         made = entry(kernel)
         made.salt = kernel.profiler_name(dict(constants), name)
@@ -241,7 +242,10 @@ def compiled_from(made: Any, target: Target) -> Compiled:
     metadata = made.metadata
     scratch, profile = (getattr(metadata, f"{kind}_scratch_size", 0) or 0 for kind in ("global", "profile"))
     binary, text = made.asm[_BINARY[target[0]]], made.asm.get("ptx", "")
-    return Compiled(binary, metadata.name, metadata.shared, metadata.num_warps, scratch, profile, text)
+    together: dict[str, Any] = {}
+    if getattr(metadata, "launch_cooperative_grid", False):
+        together = {"cooperative": True, "registers": usage(binary).registers if target[0] == "cuda" else 0}
+    return Compiled(binary, metadata.name, metadata.shared, metadata.num_warps, scratch, profile, text, **together)
 
 
 def _specialise(entry: Any, path: tuple[int, ...], values: dict, attributes: dict) -> Any:

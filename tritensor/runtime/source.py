@@ -129,9 +129,11 @@ class Kernel(_Function):
     Attributes:
         elements: by a dtype's name, Triton's type of a pointer's elements, where it is not the dtype's own: ours take
             float8 as bytes.
+        cooperative: its programs wait for one another, so all of a grid have to run at once.
     """
 
     elements: Mapping[str, str] = {}
+    cooperative = False
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -169,15 +171,20 @@ class DeviceFunction(_Function):
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def kernel(function: Callable[..., Any]) -> Kernel:
+def kernel(function: Callable[..., Any], cooperative: bool = False) -> Kernel:
     """Make a kernel for `launch` from a function or a `@triton.jit` kernel. Does not import Triton.
+
+    Args:
+        cooperative: programs wait for one another.
 
     >>> @kernel
     ... def fill_kernel(out_ptr, value, count, BLOCK: tl.constexpr): ...
     >>> fill_kernel.arguments, sorted(fill_kernel.constants)
     (('out_ptr', 'value', 'count'), ['BLOCK'])
     """
-    return Kernel(getattr(function, "fn", function))
+    made = Kernel(getattr(function, "fn", function))
+    made.cooperative = cooperative
+    return made
 
 
 @overload

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from ...types.layout import span
 from ..compiling import CompilingDriver
 from ..loading import Compiled, Loaded
 from ..simulator import Simulator
+from ..together import refuse_more
 from .loader import Code, load
 from .running import run, run_every_way
 
@@ -162,7 +164,11 @@ class NativeSimulator(Simulator):
         reached = [_span(value) for row in request.reaches[1] for value in row] if request.reaches else []
         passed = [limit for limit in limits if limit[1] and limit is not _ANY]
         # addresses in memory, and those of other libraries, may be of any array
-        code = program.kernel.code(not reached and _ANY not in limits)
+        # what other programs write meanwhile is no array of this one's alone
+        together = request.kernel.cooperative
+        code = program.kernel.code(not reached and _ANY not in limits and not together)
+        if together:
+            refuse_more(program.name, prod(request.grid), self._properties)
         if code is not None and _overlaps(limits, code.written):
             code = program.kernel.code(False)
         if code is None:
@@ -189,7 +195,7 @@ class NativeSimulator(Simulator):
                 table = _table([*passed, *(reached or live or self._live(index))])
             else:
                 table = array("q")
-            execute = partial(run, code, words, table, grid)
+            execute = partial(run, code, words, table, grid, together)
             if every:
                 arrays = [(label, self.memory(low, high - low), dtype) for label, (low, high), dtype in every]
                 failed = run_every_way(name, execute, arrays)

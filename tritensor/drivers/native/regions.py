@@ -166,6 +166,12 @@ class Regions(Tiles):
         head, body, after = code.name("while"), code.name("body"), code.name("done")
         code.jump(head)
         code.label(head)
+        if any(each.name in WRITES or "isVolatile" in each.text for each in condition.operations):
+            # it waits for another program, which may have failed; LLVM keeps no memory in registers across the call
+            code.declare("@sched_yield", "declare i32 @sched_yield()")
+            code.op("call i32 @sched_yield()")
+            place = code.op("getelementptr i64, ptr %ctx, i64 4")
+            self._fail_if(code.op(f"icmp ne i64 {code.op(f'load volatile i64, ptr {place}')}, 0"))
         with self._scope():
             self._arrive(condition.arguments, slots)
             end = self.run(condition)

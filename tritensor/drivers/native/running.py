@@ -38,24 +38,36 @@ room = _Room()
 
 
 def run(
-    code: Code, words: array[int], table: array[int], grid: tuple[int, ...], order: str, threads: int
+    code: Code, words: array[int], table: array[int], grid: tuple[int, ...], together: bool, order: str, threads: int
 ) -> int | None:
     """Run all programs of a grid; returns the number of one in which a check has failed, or None.
 
     Args:
         words: the values, and for each the addresses that it may touch: the first, and the one behind the last.
         table: of all memory that addresses read from memory may touch, likewise, by address.
+        together: programs wait for one another, so each has a thread of its own.
     """
     failed: list[int] = []
+    contexts: list[array[int]] = []
     arguments, (spans, length) = words.buffer_info()[0], table.buffer_info()
 
     def part(begin: int, end: int) -> None:
-        context = array("q", (0, room.address(code.scratch) if code.scratch else 0, spans, length // 2))
+        # the last word is that another program has failed, for which this one need not wait
+        context = array("q", (0, room.address(code.scratch) if code.scratch else 0, spans, length // 2, len(failed)))
+        contexts.append(context)
         if code.call(arguments, context.buffer_info()[0], begin, end, *grid):
             failed.append(context[0])
+            for each in [*contexts]:
+                each[4] = 1
 
     total = prod(grid)
-    if order in ("reverse", "shuffle"):
+    if together:
+        own = [threading.Thread(target=part, args=(program, program + 1)) for program in range(total)]
+        for thread in own:
+            thread.start()
+        for thread in own:
+            thread.join()
+    elif order in ("reverse", "shuffle"):
         for program in arranged(range(total), order):
             part(program, program + 1)
             if failed:

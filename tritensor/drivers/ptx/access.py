@@ -155,7 +155,9 @@ def _in_turns(
     ends = np.cumsum(np.bincount(turns))
     for chosen in np.split(by_turn, ends[:-1]):
         old = kind.read(cells[at[chosen]])
-        cells[at[chosen]] = kind.write(operator(old, *[value[chosen] for value in values]))
+        new = kind.write(operator(old, *[value[chosen] for value in values]))
+        m.wrote = m.wrote or bool((cells[at[chosen]] != new).any())
+        cells[at[chosen]] = new
         result[chosen] = old
     spread = np.zeros(active.shape, kind.number)
     spread[active] = result

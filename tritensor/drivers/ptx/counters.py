@@ -33,7 +33,8 @@ class Counters:
         sectors: by "load" and "store", the sectors that blocks touched, each counted once a block, by buffer.
         wavefronts: passes of shared memory; `least`: as few as there could have been.
         branches, divergent: warps that branched, and that branched both ways.
-        waits: reads of a register that a load of global memory had still to fill, at the most in a block.
+        waits: reads of a register that a load of global memory had still to fill, and operations that release what was
+            written before, at the most in a block.
     """
 
     def __init__(self, bases: Sequence[int] = (0,)) -> None:
@@ -184,6 +185,8 @@ def _waits(block: Any, pending: frozenset[int]) -> tuple[int, frozenset[int]]:
     are."""
     waits, filled = 0, set(pending)
     for instruction in block.instructions:
+        # what is released has to be where others find it, behind the level-1 cache
+        waits += "release" in instruction.parts
         loads, passes = instruction.name.startswith("ld.global"), instruction.parts[0] in _PASSES
         if not (loads or filled) or not instruction.operands:
             continue

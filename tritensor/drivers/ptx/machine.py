@@ -28,6 +28,8 @@ from .table import build
 _LANES = 1 << 15
 #: Bytes of shared memory in a chunk, which with what is known of each word takes three times as much.
 _SHARED = 24 << 20
+#: Times in a row that lanes look again for what others are to write, while nothing is written: there may be a time-out.
+_PATIENCE = 1000
 
 
 class _Parked(NamedTuple):
@@ -131,7 +133,9 @@ class _Chunk(Machine):
         if self.pending:
             return True
         if self.asleep:
-            if self.async_state.get("woken") == self.now:
+            self.idle = 0 if self.wrote else self.idle + 1
+            self.wrote = False
+            if self.async_state.get("woken") == self.now or self.idle > _PATIENCE:
                 self.fail("a wait that never ends", next(iter(self.asleep.values())))
             self.async_state["woken"] = self.now
             self.pending, self.asleep = dict(self.asleep), {}
@@ -241,6 +245,7 @@ def run(
     late: bool = False,
     counters: Any = None,
     numbers: np.ndarray | None = None,
+    together: bool = False,
 ) -> None:
     """Execute a launch.
 
@@ -251,6 +256,7 @@ def run(
         seed: of the errors of approximate instructions.
         late: asynchronous copies and products land when they are waited for.
         numbers: the blocks to execute, by number; all of them when left out.
+        together: blocks wait for one another, so all are in one chunk. Those of a sample wait for nothing.
 
     Raises:
         KernelError: the kernel does what a card would not allow, or what is not defined.
@@ -262,6 +268,7 @@ def run(
         raise KernelError(f"{kernel.name}: takes {len(kernel.parameters)} parameters, and was passed {len(values)}")
     chunk = max(1, min(_LANES // kernel.threads, _SHARED // max(kernel.static_shared + shared, 1)))
     blocks = np.arange(math.prod(grid)) if numbers is None else numbers
+    chunk = max(len(blocks), 1) if together else chunk
     constants = Constants(kernel, memory)
     for (name, _), value in zip(kernel.parameters, values, strict=True):
         if isinstance(value, bytes):
@@ -271,6 +278,7 @@ def run(
         for start in range(0, len(blocks), chunk):
             machine = _Chunk(kernel, grid, blocks[start : start + chunk], values, seed, late, counters)
             machine.memory, machine.constants = memory, constants
+            machine.alone = together and len(blocks) < math.prod(grid)
             machine.shared = Shared(machine, max(kernel.static_shared + shared, 1), watched(machine))
             machine.local = Local(machine, kernel.local_size)
             machine.run()

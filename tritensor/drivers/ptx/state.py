@@ -69,6 +69,8 @@ class Machine:
         self.tid = np.arange(self.threads, dtype=np.uint32)[None, :], zero, zero
         self.warps = np.broadcast_to(True, (self.blocks, -(-self.threads // WARP)))
         self.where = 0
+        self.alone = False  # the blocks that others wait for do not run
+        self.wrote, self.idle = False, 0  # global memory was changed since lanes last woke; how often it was not
         self.now = 1  # counts accesses to shared memory and barriers
         self.stalled: Mask = None  # lanes of the running block that have found nothing to do
         self.async_state: dict[str, Any] = {}  # what asynchronous instructions keep, by their kind

@@ -23,6 +23,7 @@ from triton.runtime import interpreter
 
 from ...errors import DeviceError, KernelMemoryError
 from . import watching
+from .turns import Turns
 
 TensorHandle = interpreter.TensorHandle
 _triton_numpy_dtype = interpreter._get_np_dtype
@@ -164,6 +165,7 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
         # device_assert always fires; overflow checks triple the cost of every integer addition and assert nothing.
         self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.guard: Guard | None = None
+        self.turns: Turns | None = None
 
     def get_bf16(self, value: float) -> Any:  # which Triton 3.6 has not
         return TensorHandle(np.array([value], BFLOAT16), tl.bfloat16)
@@ -180,7 +182,10 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
         self, ptrs: interpreter.TensorHandle, mask: Any, other: Any, *hints: Any, **more: Any
     ) -> Any:
         element, active = ptrs.get_element_ty(), self._active(ptrs, mask, "reads")
-        self.note_read(ptrs, active, bool(hints) and hints[-1] is True)
+        volatile = bool(hints) and hints[-1] is True
+        if volatile and self.turns is not None:
+            self.turns.give()
+        self.note_read(ptrs, active, volatile)
         dtype = numpy_dtype(element)
         if other is None:
             filler = np.zeros(ptrs.data.shape, dtype)
@@ -200,6 +205,8 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
         if (bits := _BITS.get(data.dtype)) is not None:
             data = data.view(bits)
         self.note_write(ptrs, active, data)
+        if self.turns is not None:
+            self.turns.wrote()
         return memory.store(ptrs.data, data, active)
 
     def _active(self, ptrs: interpreter.TensorHandle, mask: interpreter.TensorHandle | None, verb: str) -> np.ndarray:
@@ -211,15 +218,34 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
         return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)
 
     def create_atomic_cas(self, ptr: interpreter.TensorHandle, *rest: Any) -> Any:
-        self.note_update(ptr, self._active(ptr, None, "updates"), rest, "cas")
-        return super().create_atomic_cas(ptr, *rest)
+        active = self._active(ptr, None, "updates")
+        return self._updated(ptr, active, rest, "cas", lambda: super(Builder, self).create_atomic_cas(ptr, *rest))
 
     def create_atomic_rmw(self, rmwOp: Any, ptr: interpreter.TensorHandle, val: Any, mask: Any, *rest: Any) -> Any:
         active = self._active(ptr, mask, "updates")
-        self.note_update(ptr, active, rest)
-        if val.data.dtype == BFLOAT16:
-            return self._add_halves(ptr, val, active)
-        return super().create_atomic_rmw(rmwOp, ptr, val, TensorHandle(np.array(active), tl.int1), *rest)
+
+        def update() -> Any:
+            if val.data.dtype == BFLOAT16:
+                return self._add_halves(ptr, val, active)
+            mask = TensorHandle(np.array(active), tl.int1)
+            return super(Builder, self).create_atomic_rmw(rmwOp, ptr, val, mask, *rest)
+
+        return self._updated(ptr, active, rest, "", update)
+
+    def _updated(
+        self, ptr: interpreter.TensorHandle, active: np.ndarray, rest: tuple[Any, ...], order: str, update: Any
+    ) -> Any:
+        """What an atomic operation gives; in a cooperative launch the other programs run before it."""
+        if self.turns is not None:
+            self.turns.give()
+        self.note_update(ptr, active, rest, order)
+        found = update()
+        if self.turns is not None:
+            bits = np.dtype(f"u{found.data.dtype.itemsize}")
+            now = memory.load(ptr.data, active, np.zeros(ptr.data.shape, bits), bits)
+            if (now != found.data.view(bits))[active].any():
+                self.turns.wrote()
+        return found
 
     def _add_halves(self, ptr: interpreter.TensorHandle, val: interpreter.TensorHandle, active: np.ndarray) -> Any:
         """Atomic addition, the only bfloat16 atomic in Triton; programs run one after another, so a loop is atomic."""

@@ -33,6 +33,7 @@ from ..source import NUMBER_TYPES, NUMPY, Address, Descriptor, DeviceFunction, K
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
+from .turns import Turns
 from .watching import raised_at
 
 
@@ -59,7 +60,8 @@ def prepare(
 
     The function takes the number of the program to begin with, where others have run otherwise.
 
-    The programs run one after another, in the order of `settings.grid_order`. With `settings.sanitize`, the function
+    The programs run one after another, in the order of `settings.grid_order`; those of a cooperative launch by turns.
+    With `settings.sanitize`, the function
     raises KernelMemoryError when a program accesses memory outside of its arguments, or when the memory of an argument
     has been freed in the meantime. It raises KernelError when the kernel fails in another way.
 
@@ -81,7 +83,7 @@ def prepare(
         label: _operand(value, f"argument {position} ({label}", spans, kernel.elements)
         for position, (label, value) in enumerate(zip(kernel.arguments, arguments))
     }
-    order = settings.grid_order.value
+    order, together = settings.grid_order.value, kernel.cooperative
     guard = None
     if settings.sanitize.value:
         first_reached = len(spans)
@@ -101,10 +103,16 @@ def prepare(
             working = semantic.builder
             working.guard, working.name, working.shadow = guard, name, Shadow.watching
             working.set_grid_dim(*grid)
+            # a new iterator: a captured launch runs more than once
+            programs = islice(_programs(grid, order), 0 if together else first, None)
             try:
-                for program in islice(
-                    _programs(grid, order), first, None
-                ):  # a new iterator: a captured launch runs more than once
+                if together:
+                    if guard is not None:
+                        live = allocations()  # whose lock this thread holds
+                        guard.allocations = lambda: live
+                    working.turns = Turns(working)
+                    working.turns.run([*programs], lambda: function(**values))
+                for program in programs:
                     working.grid_idx = program
                     function(**values)
             except TritensorError:
@@ -112,16 +120,16 @@ def prepare(
             except NotImplementedError as error:
                 raise KernelError(
                     f"{name}: kernel {kernel.__name__} uses what Triton's interpreter lacks",
-                    f"program {program}: {error}",
+                    f"program {working.grid_idx}: {error}",
                     remedy="run it as it is compiled: tritensor.cuda.simulate(compiled=True)",
                 ) from error
             except Exception as error:
                 raise KernelError(
                     f"{name}: kernel {kernel.__name__} failed in simulation",
-                    f"at {raised_at(error)}, program {program}: {type(error).__name__}: {error}",
+                    f"at {raised_at(error)}, program {working.grid_idx}: {type(error).__name__}: {error}",
                 ) from error
             finally:
-                working.guard = working.shadow = None
+                working.guard = working.shadow = working.turns = None
 
     return run
 

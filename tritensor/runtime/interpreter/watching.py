@@ -21,7 +21,8 @@ def here(frame: FrameType | None = None) -> str:
     """The line of the kernel that runs, or ran in a frame: `kernel.py:91`."""
     found = []
     frame = frame or sys._getframe(1)
-    while frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) != (f"{_SELF}.run", "run"):
+    ends = (f"{_SELF}.run", "run"), (f"{_SELF}.turns", "_one")
+    while frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) not in ends:
         if not frame.f_globals.get("__name__", "").startswith((f"{_SELF}.", "triton.")):
             found.append((frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
