@@ -63,7 +63,9 @@ int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = (vo
 int cuCtxGetCurrent(void **context) { return *context = current < 0 ? NULL : (void *)(0x1000 + (u64)current), 0; }
 int cuCtxSetCurrent(void *context) { return current = context ? (int)((u64)context - 0x1000) : -1, 0; }
 int cuCtxGetDevice(int *device) { return *device = current, current < 0 ? 201 : 0; }
-int cuCtxGetDevice_v2(int *device, void *context) { return *device = (int)((u64)context - 0x1000), 0; }
+int cuCtxGetDevice_v2(int *device, void *context) {
+  return *device = context ? (int)((u64)context - 0x1000) : current, 0;
+}
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, 0; }
 
 /* -- streams and events. Neither is ever freed: what is queued may refer to it. Nor is a graph, but for its work. */

@@ -30,12 +30,17 @@ int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) {
   fprintf(out, "[\\"limit\\", %d, %d, %d]\\n", attribute, value, device);
   return kernel == (void *)0x88 ? fclose(out) : 1;
 }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, u64 shared) {
+  *blocks = 8;
+  return 0;
+}
 int cuLaunchKernelEx(const unsigned *config, void *function, void **values, void **extra) {
   FILE *out = log_file();
   const unsigned *c = config; /* grid, block, bytes of shared memory */
   fprintf(out, "[\\"launch\\", [%u, %u, %u], [%u, %u, %u], %u, [", c[0], c[1], c[2], c[3], c[4], c[5], c[6]);
   for (int i = 0; i < atoi(getenv("STUB_VALUES")); i++) fprintf(out, "%s%llu", i ? ", " : "", *(u64 *)values[i]);
-  fprintf(out, "]]\\n");
+  const int *first = *(const int **)(c + 10); /* of the attributes, of which there are c[12] */
+  fprintf(out, "], %d]\\n", c[12] ? first[0] : 0);
   fclose(out);
   return getenv("STUB_LAUNCH") ? atoi(getenv("STUB_LAUNCH")) : 0;
 }
@@ -100,7 +105,7 @@ def test_values_arrive_at_the_driver_in_order_and_in_full(run):
     assert result.returncode == 0, result.stderr
     addresses = [int(word) for word in result.stdout.split()]
     assert entries[0] == ["load", "numbers"]
-    (_, grid, block, shared, values), (_, again, *_, same_values) = entries[1:]
+    (_, grid, block, shared, values, _), (_, again, *_, same_values, _) = entries[1:]
     assert (grid, block, shared, again) == ([5, 2, 1], [128, 1, 1], 0, [6, 1, 1])
     assert values == same_values
     assert values[:2] == addresses
@@ -109,6 +114,17 @@ def test_values_arrive_at_the_driver_in_order_and_in_full(run):
     assert values[4] == 2**64 - 2
     assert values[5] & 0xFFFFFFFF == 2**32 - 3  # the stride of 1 before it is compiled in
     assert values[6:] == [7, 0, 0]
+
+
+@pytest.mark.thorough
+def test_programs_that_wait_for_one_another_are_launched_cooperatively(run):
+    more = """
+numbers_kernel.cooperative = True
+launch(numbers_kernel, (3,), (outs, 0.5, Float64(0.1), Int64(-2), (1, -3), 6), {"BLOCK": 32}, device, name="numbers")
+"""
+    entries, result = run(afterwards=more)
+    assert result.returncode == 0, result.stderr
+    assert [entry[-1] for entry in entries if entry[0] == "launch"] == [0, 0, 2]  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE
 
 
 @pytest.mark.thorough

@@ -50,7 +50,10 @@ class CudaKernels(CompilingDriver):
             raise _refusal(label, error, f"it needs {compiled.shared} bytes of shared memory") from error
         # the number of warps of the compiled kernel, which warp specialisation makes larger than the one requested
         block = compiled.num_warps * _WARP, 1, 1
-        more: dict[str, Any] = {"cooperative_launch": True} if compiled.cooperative else {}
+        more: dict[str, Any] = {}
+        if compiled.cooperative:  # cuda-core's name for it differs between versions
+            named = hasattr(core.LaunchConfig, "is_cooperative")
+            more["is_cooperative" if named else "cooperative_launch"] = True
         ctas = compiled.ctas
         if ctas > 1:
             more["cluster"] = ctas, 1, 1
