@@ -1,6 +1,10 @@
-"""Cooperative launches, whose blocks wait for one another: how many of a kernel's blocks a card runs at once."""
+"""Cooperative launches, whose blocks wait for one another: how many run at once, on a card and in threads."""
 
 from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..errors import KernelError
 from .loading import Compiled
@@ -33,3 +37,16 @@ def refuse_more(label: str, blocks: int, of: DeviceProperties, compiled: Compile
             f"{each} on each of its {of.multi_processor_count} multiprocessors",
             remedy="launch at most so many programs, each of which goes through several parts of the work",
         )
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage is collected in the block: a thread of a program would give back memory and wait for the simulator's
+    lock, whose holder waits for the programs."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

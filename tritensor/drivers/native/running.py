@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import KernelError
 from ...host.threads import in_pieces
 from ..lines import arranged
+from ..together import uncollected
 from .loader import Code
 
 _ALIGNMENT = 64
@@ -63,10 +64,11 @@ def run(
     total = prod(grid)
     if together:
         own = [threading.Thread(target=part, args=(program, program + 1)) for program in range(total)]
-        for thread in own:
-            thread.start()
-        for thread in own:
-            thread.join()
+        with uncollected():
+            for thread in own:
+                thread.start()
+            for thread in own:
+                thread.join()
     elif order in ("reverse", "shuffle"):
         for program in arranged(range(total), order):
             part(program, program + 1)

@@ -233,7 +233,12 @@ class Builder(watching.Watching, interpreter.InterpreterBuilder):
         return self._updated(ptr, active, rest, "", update)
 
     def _updated(
-        self, ptr: interpreter.TensorHandle, active: np.ndarray, rest: tuple[Any, ...], order: str, update: Any
+        self,
+        ptr: interpreter.TensorHandle,
+        active: np.ndarray,
+        rest: tuple[Any, ...],
+        order: str,
+        update: Callable[[], Any],
     ) -> Any:
         """What an atomic operation gives; in a cooperative launch the other programs run before it."""
         if self.turns is not None:

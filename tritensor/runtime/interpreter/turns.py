@@ -10,9 +10,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ...drivers.together import uncollected
 from ...errors import KernelError
+
+if TYPE_CHECKING:
+    from .watching import Watching
+
+Program = tuple[int, int, int]
 
 _PATIENCE = 100  # polls of each program in a row that find what they found before, while nothing is written
 
@@ -24,15 +30,13 @@ class _Ended(BaseException):
 class Turns:
     """The turns of the programs of one launch."""
 
-    def __init__(self, builder: Any) -> None:
+    def __init__(self, builder: Watching) -> None:
         self._builder = builder
-        self._waiting: deque[tuple[Any, threading.Lock]] = deque()
+        self._waiting: deque[threading.Lock] = deque()
         self._idle = 0
         self._error: BaseException | None = None
-        #: of the program that runs, or failed
-        self.program: Any = None
 
-    def run(self, programs: Sequence[Any], run: Callable[[], object]) -> None:
+    def run(self, programs: Sequence[Program], run: Callable[[], object]) -> None:
         """Run a function for each program, whose number it finds in the builder."""
         done = threading.Lock()
         done.acquire()
@@ -40,19 +44,20 @@ class Turns:
         for program in programs:
             gate = threading.Lock()
             gate.acquire()
-            self._waiting.append((program, gate))
-            begin = (copy_context().run, self._one, program, gate, run, done)
-            threads.append(threading.Thread(target=begin[0], args=begin[1:], daemon=True))
-        for thread in threads:
-            thread.start()
-        self._next(done)
-        done.acquire()
-        for thread in threads:
-            thread.join()
+            self._waiting.append(gate)
+            begin = self._one, program, gate, run, done
+            threads.append(threading.Thread(target=copy_context().run, args=begin, daemon=True))
+        with uncollected():
+            for thread in threads:
+                thread.start()
+            self._next(done)
+            done.acquire()
+            for thread in threads:
+                thread.join()
         if self._error is not None:
             raise self._error
 
-    def _one(self, program: Any, gate: threading.Lock, run: Callable[[], object], done: threading.Lock) -> None:
+    def _one(self, program: Program, gate: threading.Lock, run: Callable[[], object], done: threading.Lock) -> None:
         try:
             self._go(program, gate)
             run()
@@ -65,13 +70,13 @@ class Turns:
 
     def _next(self, done: threading.Lock) -> None:
         """Let the program go on that has waited longest, or the launching thread when all have ended."""
-        (self._waiting.popleft()[1] if self._waiting else done).release()
+        (self._waiting.popleft() if self._waiting else done).release()
 
-    def _go(self, program: Any, gate: threading.Lock) -> None:
+    def _go(self, program: Program, gate: threading.Lock) -> None:
         gate.acquire()
         if self._error is not None:
             raise _Ended
-        self.program = self._builder.grid_idx = program
+        self._builder.grid_idx = program
 
     def wrote(self) -> None:
         """Note that a program has changed memory."""
@@ -85,10 +90,11 @@ class Turns:
         """
         self._idle += 1
         if self._idle > _PATIENCE * (len(self._waiting) + 1):
-            raise KernelError("CUDA error: programs wait for one another and none goes on", f"program {self.program}")
+            where = f"program {self._builder.grid_idx}"
+            raise KernelError("CUDA error: programs wait for one another and none goes on", where)
         if self._waiting:
-            program, gate = self.program, threading.Lock()
+            program, gate = self._builder.grid_idx, threading.Lock()
             gate.acquire()
-            self._waiting.append((program, gate))
-            self._waiting.popleft()[1].release()
+            self._waiting.append(gate)
+            self._waiting.popleft().release()
             self._go(program, gate)
