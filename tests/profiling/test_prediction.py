@@ -44,6 +44,7 @@ def test_occupancy(name: str, registers: int, shared: int, threads: int, expecte
 
 def predicted(blocks: int = 132 * 64, **asked: object) -> Prediction:
     usual = {"threads": 128, "resident": 8, "warps": {}, "dram": 0.0, "l2": 0.0, "wavefronts": 0, "waits": 0}
+    usual["together"] = False
     return predict(H100, SimpleNamespace(blocks=blocks, **{**usual, **asked}))
 
 

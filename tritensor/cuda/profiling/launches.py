@@ -2,7 +2,8 @@
 
 The parts of a launch's time are each a demand over a published rate. Those of memory and those of the multiprocessors
 overlap as far as other blocks are there to run, or as copies are asynchronous; the multiprocessor with most blocks
-decides; and no wave is shorter than the loads that one block waits for one after the other.
+decides; and no wave is shorter than the loads that one block waits for one after the other. Where all blocks wait for
+one another (cooperative launches), what they wait for comes on top.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Launch:
         wavefronts, least: passes of shared memory, and as few as there could be.
         branches, divergent: warps that branched, and those that branched both ways.
         waits: loads that a block waits for one after the other.
+        together: all blocks have to run at once, since they wait for one another.
 
     Args:
         sizes, passed: of each buffer, its bytes and whether its address is an argument.
@@ -74,6 +76,7 @@ class Launch:
         self.registers, self.local = used.registers, used.local
         # what the system reserves is declared by kernels for sm_90 that use shared memory
         self.shared = compiled.shared + max(used.shared - generation.reserved, 0)
+        self.together = compiled.cooperative
         self.resident, self.limit = occupancy(generation, self.registers, self.shared, self.threads)
         self.blocks = math.prod(grid)
         scale = self.blocks / self.ran
@@ -181,4 +184,5 @@ def predict(card: Card, launch: Any) -> Prediction:
     bound = max(parts, key=lambda name: parts[name])
     if alone > _NOTABLE * longer and longer + alone > max(chain, _LAUNCH):
         bound = f"{bound}, occupancy"
-    return Prediction(_LAUNCH + max(longer + alone, chain), bound, parts)
+    exposed = chain if launch.together else 0.0  # no other block goes on meanwhile
+    return Prediction(_LAUNCH + max(longer + alone + exposed, chain), bound, parts)
