@@ -2,7 +2,8 @@
 
 `x` has a row for each element of each step (see `order.py`); `h` (and `c` for LSTM) are the first states of all
 sequences; `w` and `b` are the weight and the bias of x, `u` and `d` those of the states. What goes through x, and the
-gradients of weights, are products over all steps at once; a step is one product and the gates' arithmetic.
+gradients of weights, are products over all steps at once; a step is one product and the gates' arithmetic. Steps of
+equal rows are one launch where the device and the sizes allow it (`sequence.py`), others a launch each (`kernel.py`).
 
 Formulas: PyTorch's documentation of LSTM (with projections, https://arxiv.org/abs/1402.1128), GRU and RNN.
 """
@@ -23,13 +24,16 @@ from ...operators.rules import Floating
 from ...runtime.call import Call
 from ...runtime.reference import with_casts
 from ...tensors import Tensor
+from ...types.dtypes import float32
 from ..indexing.joining import cat
 from ..matmul.family import linear
 from ..matmul.launch import launch_product
+from ..matmul.precision import get_product
 from ..rowwise.kernel import contiguous
 from .kernel import launch_step, step_backward_kernel, step_kernel
 from .order import Sizes, ends, places_before, steps
 from .reference import GATES, backward, forward
+from .sequence import launch_sequence, sequence_backward_kernel, sequence_kernel
 
 # sizes of the steps, whether they are reversed, inputs, units, biases, and the size of projected states
 _SAMPLES = (
@@ -43,7 +47,7 @@ _SAMPLES = (
 class _Steps(Operator):
     """All steps, forward or backward, of "lstm", "gru", "tanh" or "relu"."""
 
-    about = "All steps of a layer and direction; a step is one launch, a product with its gates' arithmetic."
+    about = "All steps of a layer and direction, in one launch or one for each: products with the gates' arithmetic."
     family = "recurrent"
     repeatable = "cpu"  # on a device a replay would hold a launch for each step of one length
 
@@ -114,17 +118,23 @@ class _Backward(_Steps):
         return [(shape, kind.numpy) for shape, kind in zip(((rows, wide), carried, third), call.results)]
 
     def launch(self, call: Call) -> None:
-        """A launch for each step, two with projected states."""
+        """One launch, or one for each step, or two with projected states."""
         given: list[Any] = [each if each is None else contiguous(each) for each in call.arrays]
         (gates, u, *kept, grad, grad_cells, projection), (part, carried, third) = given, call.outs
         copy_into(carried, 0)
-        gru = self.mode == "gru"
-        for start, count, before, known in steps(call.metadata["sizes"], not call.metadata["reverse"]):
-            here = tuple([each[start:] for each in (gates, *kept, grad_cells) if each is not None])
+        gru, sizes, reverse = self.mode == "gru", call.metadata["sizes"], not call.metadata["reverse"]
+        every = tuple([each for each in (gates, *kept, grad_cells) if each is not None])
+        if projection is None:
+            outs: Any = (part, third) if gru else (part,)
+            arguments: Any = (outs, () if grad is None else (grad,), outs[-1], u, every, carried)
+            if launch_sequence(sequence_backward_kernel, self.mode, self.gates, arguments, sizes, reverse):
+                return
+        for start, count, before, known in steps(sizes, reverse):
+            here = tuple([each[start:] for each in every])
             grads = () if grad is None else (grad[start:],)
             product, weight, outs = (third if gru else part)[before:], u, (part[start:], *([third[start:]] * gru))
             if projection is not None:
-                arguments: Any = ((third[start:],), grads, product, u, (), carried)
+                arguments = ((third[start:],), grads, product, u, (), carried)
                 launch_step(step_backward_kernel, "linear", 1, arguments, count, known, u)
                 product, weight, grads, known = third[start:], projection, (), count
             arguments = (outs, grads, product, weight, here, carried)
@@ -159,17 +169,22 @@ class Recurrent(_Steps):
         return super().cost(call)[0], 2 * len(x) * sum(weight.size for weight in weights)
 
     def launch(self, call: Call) -> None:
-        """The part of x by a product; then a launch for each step, two with projected states."""
+        """The part of x by a product; then one launch, or one for each step, or two with projected states."""
         arrays: list[Any] = [each if each is None else contiguous(each) for each in call.arrays]
         x, h, w, u, b, d, c, projection = arrays
         (out, kept, gates), biases = call.outs, () if d is None else (d,)
         given = gates if self.gates > 1 else out  # a step reads what the input gives, and writes the gates there
         launch_product(given, x, w.transpose((1, 0)), b, None)
         hidden = None if projection is None else buffer.empty(c.shape, out.dtype, out.device)
-        for start, count, before, known in steps(call.metadata["sizes"], call.metadata["reverse"]):
+        sizes, reverse = call.metadata["sizes"], call.metadata["reverse"]
+        if hidden is None:
+            arguments: Any = ((out, kept, gates), given, h, () if c is None else (c,), u, biases)
+            if launch_sequence(sequence_kernel, self.mode, self.gates, arguments, sizes, reverse):
+                return
+        for start, count, before, known in steps(sizes, reverse):
             outs = (out[start:] if hidden is None else hidden, kept[start:], gates[start:])
             cells = () if c is None else (kept[before:], c)
-            arguments: Any = (outs, given[start:], out[before:], h, cells, u, biases)
+            arguments = (outs, given[start:], out[before:], h, cells, u, biases)
             launch_step(step_kernel, self.mode, self.gates, arguments, count, known, u)
             if hidden is not None:
                 arguments = ((out[start:],), hidden, hidden, hidden, (), projection, ())
@@ -196,6 +211,8 @@ class Recurrent(_Steps):
         more = (gates, u, kept, old()) if old else (out, u, None, None)
         part, carried, third = self.backward(*more, *grads, projection, **order)
         product = third if self.mode == "gru" else part
+        turned = _by_rows(part)
+        turned_product = _by_rows(product) if product is third else turned
 
         def of_first() -> Any:
             found = product[ends(sizes, not reverse)] @ u
@@ -204,8 +221,8 @@ class Recurrent(_Steps):
         ways: dict[str, Callable[[], Any]] = {
             "x": lambda: part @ w,
             "h": of_first,
-            "w": lambda: part.mT @ x,
-            "u": lambda: product.mT @ before,
+            "w": lambda: turned @ _by_rows(x).mT,
+            "u": lambda: turned_product @ _by_rows(before).mT,
             "b": lambda: part.sum(0),
             "d": lambda: product.sum(0),
             "c": lambda: carried,
@@ -231,6 +248,13 @@ class Recurrent(_Steps):
         wanted = [each for each, need in zip(own, needs, strict=True) if need]
         found = iter(gradients_by(outs, wanted, of_outs, create_graph=True, allow_unused=True))
         return tuple([next(found) if need else None for need in needs])
+
+
+def _by_rows(part: Any) -> Any:
+    """The transpose, contiguous if products are of tf32, whose tensor cores read it only so: of 6400x4096 the copy is
+    predicted to take 47 us of an H200, and each of its two products 143 behind it, 715 without."""
+    turned = part.mT
+    return turned.contiguous() if part.dtype is float32 and not part.is_cpu and get_product() == "tf32" else turned
 
 
 def _before(rows: Tensor, first: Tensor, sizes: Sizes, reverse: bool) -> Any:

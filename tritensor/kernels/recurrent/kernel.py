@@ -30,13 +30,188 @@ _sigmoid = device_function(lambda x: 1 / (1 + libdevice.exp(-x)))
 
 
 @device_function
-def _added(total, ptr, place, mask):
-    return total + tl.load(ptr + place, mask=mask, other=0).to(total.dtype)
+def _at(ptr: tl.tensor, place: tl.tensor, mask: tl.tensor, TOTAL: tl.constexpr):
+    return tl.load(ptr + place, mask=mask, other=0).to(TOTAL)
 
 
 @device_function
 def _stored(value, ptr, place, mask):
     tl.store(ptr + place, value.to(ptr.dtype.element_ty), mask=mask)
+
+
+@device_function
+def state_inputs(
+    x_ptr: tl.tensor,
+    states: tl.tuple,
+    cells: tl.tuple,
+    biases: tl.tuple,
+    own: tl.tuple,
+    known: tl.tensor,
+    units: tl.tensor,
+    TOTAL: tl.constexpr,
+    MODE: tl.constexpr,
+    GATES: tl.constexpr,
+):
+    """What new states need beside the products of those before: each gate's part of the input, each gate's bias, and
+    the cells or states before. All is read before anything is computed, so that it is waited for once.
+
+    Args:
+        own: the states' rows and columns, and which of them there are.
+    """
+    row, col, mask = own
+    here, wide = row * units + col, row * (GATES * units) + col
+    x0 = _at(x_ptr, wide, mask, TOTAL)
+    x1, x2, x3 = x0, x0, x0
+    if GATES > 1:
+        x1 = _at(x_ptr, wide + units, mask, TOTAL)
+        x2 = _at(x_ptr, wide + 2 * units, mask, TOTAL)
+    if GATES > 3:
+        x3 = _at(x_ptr, wide + 3 * units, mask, TOTAL)
+    d0 = tl.zeros_like(x0)
+    d1, d2, d3 = d0, d0, d0
+    if len(biases) > 0:
+        d0 = _at(biases[0], col, col < units, TOTAL)
+        if GATES > 1:
+            d1 = _at(biases[0], units + col, col < units, TOTAL)
+            d2 = _at(biases[0], 2 * units + col, col < units, TOTAL)
+        if GATES > 3:
+            d3 = _at(biases[0], 3 * units + col, col < units, TOTAL)
+    old, first = x0, x0
+    if MODE == "gru":
+        old = _at(states[0], here, mask & (row < known), TOTAL)
+        first = _at(states[1], here, mask & (row >= known), TOTAL)
+    elif MODE == "lstm":
+        old = _at(cells[0], here, mask & (row < known), TOTAL)
+        first = _at(cells[1], here, mask & (row >= known), TOTAL)
+    return (x0, x1, x2, x3), (d0, d1, d2, d3), (old, first)
+
+
+@device_function
+def state_gates(
+    sums: tl.tuple,
+    inputs: tl.tuple,
+    outs: tl.tuple,
+    own: tl.tuple,
+    units: tl.tensor,
+    MODE: tl.constexpr,
+    GATES: tl.constexpr,
+):
+    """Write the gates and the new states of rows of a step, from the products of the states before."""
+    x, d, before = inputs
+    row, col, mask = own
+    here, wide = row * units + col, row * (GATES * units) + col
+    out = sums[0] + d[0]
+    if MODE == "tanh":
+        out = libdevice.tanh(out + x[0])
+    elif MODE == "relu":
+        out += x[0]
+        out = tl.where(out <= 0, tl.zeros_like(out), out)  # NaN stays
+    elif MODE == "gru":
+        resettable = sums[2] + d[2]
+        reset = _sigmoid(out + x[0])
+        update = _sigmoid(sums[1] + d[1] + x[1])
+        new = libdevice.tanh(reset * resettable + x[2])
+        out = new + update * (before[0] + before[1] - new)  # one of the two is 0
+        _stored(resettable, outs[1], here, mask)
+        _stored(reset, outs[2], wide, mask)
+        _stored(update, outs[2], wide + units, mask)
+        _stored(new, outs[2], wide + 2 * units, mask)
+    elif MODE == "lstm":
+        i = _sigmoid(out + x[0])
+        f = _sigmoid(sums[1] + d[1] + x[1])
+        g = libdevice.tanh(sums[2] + d[2] + x[2])
+        o = _sigmoid(sums[3] + d[3] + x[3])
+        cell = f * (before[0] + before[1]) + i * g  # one of the two is 0
+        out = o * libdevice.tanh(cell)
+        _stored(cell, outs[1], here, mask)
+        _stored(i, outs[2], wide, mask)
+        _stored(f, outs[2], wide + units, mask)
+        _stored(g, outs[2], wide + 2 * units, mask)
+        _stored(o, outs[2], wide + 3 * units, mask)
+    _stored(out, outs[0], here, mask)
+
+
+@device_function
+def gradient_inputs(
+    grads: tl.tuple,
+    kept: tl.tuple,
+    carried_ptr: tl.tensor,
+    own: tl.tuple,
+    units: tl.tensor,
+    TOTAL: tl.constexpr,
+    MODE: tl.constexpr,
+    GATES: tl.constexpr,
+):
+    """What the gates' gradients need beside the product: the states' gradients, what was carried, and what was kept."""
+    row, col, mask = own
+    here, wide = row * units + col, row * (GATES * units) + col
+    grad = tl.zeros_like((here + units).to(TOTAL))
+    if len(grads) > 0:
+        grad = _at(grads[0], here, mask, TOTAL)
+    if MODE == "linear":
+        return (grad,)
+    elif GATES == 1:
+        return grad, _at(kept[0], here, mask, TOTAL)
+    else:
+        carried = _at(carried_ptr, here, mask, TOTAL)
+        first = _at(kept[0], wide, mask, TOTAL)
+        second = _at(kept[0], wide + units, mask, TOTAL)
+        third = _at(kept[0], wide + 2 * units, mask, TOTAL)
+        cell = _at(kept[1], here, mask, TOTAL)
+        old = _at(kept[2], here, mask, TOTAL)
+        if MODE == "gru":
+            return grad, carried, first, second, third, cell, old
+        else:
+            fourth = _at(kept[0], wide + 3 * units, mask, TOTAL)
+            more = tl.zeros_like(cell)
+            if len(kept) > 3:
+                more = _at(kept[3], here, mask, TOTAL)
+            return grad, carried, first, second, third, fourth, cell, old, more
+
+
+@device_function
+def state_gradients(
+    total: tl.tensor,
+    inputs: tl.tuple,
+    outs: tl.tuple,
+    carried_ptr: tl.tensor,
+    own: tl.tuple,
+    units: tl.tensor,
+    MODE: tl.constexpr,
+    GATES: tl.constexpr,
+):
+    """Write the gradients of the gates of rows of a step, from the product for those of their states."""
+    row, col, mask = own
+    here, wide = row * units + col, row * (GATES * units) + col
+    total += inputs[0]
+    part = total
+    if MODE == "tanh":
+        part = total * (1 - inputs[1] * inputs[1])
+    elif MODE == "relu":
+        part = tl.where(inputs[1] > 0, total, tl.zeros_like(total))
+    elif MODE == "gru":
+        _, carried, r, z, n, resettable, old = inputs
+        total += carried
+        stays = total * z
+        of_n = (total - stays) * (1 - n * n)
+        part = of_n * resettable * r * (1 - r)
+        of_z = (old - n) * stays * (1 - z)
+        _stored(part, outs[1], wide, mask)
+        _stored(of_z, outs[0], wide + units, mask)
+        _stored(of_z, outs[1], wide + units, mask)
+        _stored(of_n, outs[0], wide + 2 * units, mask)
+        _stored(of_n * r, outs[1], wide + 2 * units, mask)
+        _stored(stays, carried_ptr, here, mask)
+    elif MODE == "lstm":
+        _, carried, i, f, g, o, cell, old, more = inputs
+        t = libdevice.tanh(cell)
+        cell = total * o * (1 - t * t) + carried + more
+        part = cell * g * i * (1 - i)
+        _stored(cell * old * f * (1 - f), outs[0], wide + units, mask)
+        _stored(cell * i * (1 - g * g), outs[0], wide + 2 * units, mask)
+        _stored(total * t * o * (1 - o), outs[0], wide + 3 * units, mask)
+        _stored(cell * f, carried_ptr, here, mask)
+    _stored(part, outs[0], wide, mask)
 
 
 @kernel
@@ -93,45 +268,12 @@ def step_kernel(
             sum2 = sum_of_products(state, tl.load(block + 2 * gate_step, mask=there, other=0), sum2, PRODUCT)
         if GATES > 3:
             sum3 = sum_of_products(state, tl.load(block + 3 * gate_step, mask=there, other=0), sum3, PRODUCT)
-    if len(biases) > 0:
-        sum0 = _added(sum0, biases[0], col, col < units)
-        if GATES > 1:
-            sum1 = _added(sum1, biases[0], units + col, col < units)
-            sum2 = _added(sum2, biases[0], 2 * units + col, col < units)
-        if GATES > 3:
-            sum3 = _added(sum3, biases[0], 3 * units + col, col < units)
-    here, wide = row * units + col, row * (GATES * units) + col
-    out = sum0
-    if MODE == "tanh":
-        out = libdevice.tanh(_added(sum0, x_ptr, wide, mask))
-    elif MODE == "relu":
-        out = _added(sum0, x_ptr, wide, mask)
-        out = tl.where(out <= 0, tl.zeros_like(out), out)  # NaN stays
-    elif MODE == "gru":
-        reset = _sigmoid(_added(sum0, x_ptr, wide, mask))
-        update = _sigmoid(_added(sum1, x_ptr, wide + units, mask))
-        new = libdevice.tanh(_added(reset * sum2, x_ptr, wide + 2 * units, mask))
-        old = _added(tl.zeros_like(new), state_ptr, here, mask & (row < known))
-        old = _added(old, first_ptr, here, mask & (row >= known))
-        out = new + update * (old - new)
-        _stored(sum2, outs[1], here, mask)
-        _stored(reset, outs[2], wide, mask)
-        _stored(update, outs[2], wide + units, mask)
-        _stored(new, outs[2], wide + 2 * units, mask)
-    elif MODE == "lstm":
-        i = _sigmoid(_added(sum0, x_ptr, wide, mask))
-        f = _sigmoid(_added(sum1, x_ptr, wide + units, mask))
-        g = libdevice.tanh(_added(sum2, x_ptr, wide + 2 * units, mask))
-        o = _sigmoid(_added(sum3, x_ptr, wide + 3 * units, mask))
-        cell = _added(tl.zeros_like(i), cells[0], here, mask & (row < known))
-        cell = f * _added(cell, cells[1], here, mask & (row >= known)) + i * g
-        out = o * libdevice.tanh(cell)
-        _stored(cell, outs[1], here, mask)
-        _stored(i, outs[2], wide, mask)
-        _stored(f, outs[2], wide + units, mask)
-        _stored(g, outs[2], wide + 2 * units, mask)
-        _stored(o, outs[2], wide + 3 * units, mask)
-    _stored(out, outs[0], here, mask)
+    if MODE == "linear":
+        _stored(sum0, outs[0], row * units + col, mask)
+    else:
+        states, sums = (state_ptr, first_ptr), (sum0, sum1, sum2, sum3)
+        inputs = state_inputs(x_ptr, states, cells, biases, (row, col, mask), known, units, TOTAL, MODE, GATES)
+        state_gates(sums, inputs, outs, (row, col, mask), units, MODE, GATES)
 
 
 @kernel
@@ -177,46 +319,9 @@ def step_backward_kernel(
         there = (k[:, None] < depth) & (col < units)
         y = tl.load(weight_ptr + k[:, None].to(tl.int64) * units + col, mask=there, other=0)
         total = sum_of_products(x, y, total, PRODUCT)
-    here, wide = row * units + col, row * (GATES * units) + col
-    nothing = tl.zeros_like(total)
-    if len(grads) > 0:
-        total = _added(total, grads[0], here, mask)
-    part = total
-    if MODE == "tanh":
-        out = _added(nothing, kept[0], here, mask)
-        part = total * (1 - out * out)
-    elif MODE == "relu":
-        part = tl.where(_added(nothing, kept[0], here, mask) > 0, total, nothing)
-    elif MODE == "gru":
-        total = _added(total, carried_ptr, here, mask)
-        r = _added(nothing, kept[0], wide, mask)
-        z = _added(nothing, kept[0], wide + units, mask)
-        n = _added(nothing, kept[0], wide + 2 * units, mask)
-        stays = total * z
-        of_n = (total - stays) * (1 - n * n)
-        part = of_n * _added(nothing, kept[1], here, mask) * r * (1 - r)
-        of_z = (_added(nothing, kept[2], here, mask) - n) * stays * (1 - z)
-        _stored(part, outs[1], wide, mask)
-        _stored(of_z, outs[0], wide + units, mask)
-        _stored(of_z, outs[1], wide + units, mask)
-        _stored(of_n, outs[0], wide + 2 * units, mask)
-        _stored(of_n * r, outs[1], wide + 2 * units, mask)
-        _stored(stays, carried_ptr, here, mask)
-    elif MODE == "lstm":
-        i = _added(nothing, kept[0], wide, mask)
-        f = _added(nothing, kept[0], wide + units, mask)
-        g = _added(nothing, kept[0], wide + 2 * units, mask)
-        o = _added(nothing, kept[0], wide + 3 * units, mask)
-        t = libdevice.tanh(_added(nothing, kept[1], here, mask))
-        cell = _added(total * o * (1 - t * t), carried_ptr, here, mask)
-        if len(kept) > 3:
-            cell = _added(cell, kept[3], here, mask)
-        part = cell * g * i * (1 - i)
-        _stored(cell * _added(nothing, kept[2], here, mask) * f * (1 - f), outs[0], wide + units, mask)
-        _stored(cell * i * (1 - g * g), outs[0], wide + 2 * units, mask)
-        _stored(total * t * o * (1 - o), outs[0], wide + 3 * units, mask)
-        _stored(cell * f, carried_ptr, here, mask)
-    _stored(part, outs[0], wide, mask)
+    own = row, col, mask
+    inputs = gradient_inputs(grads, kept, carried_ptr, own, units, TOTAL, MODE, GATES)
+    state_gradients(total, inputs, outs, carried_ptr, own, units, MODE, GATES)
 
 
 def launch_step(
