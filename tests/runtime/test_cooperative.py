@@ -59,6 +59,18 @@ def neighbours(x_ptr, counter, BLOCK: tl.constexpr):
     tl.store(x_ptr + (n + pid) * BLOCK + i, tl.load(x_ptr + ((pid + 1) % n) * BLOCK + i))
 
 
+@triton.jit
+def unordered(x_ptr, counter, BLOCK: tl.constexpr):
+    """As `neighbours`, but nothing orders what is written before the arrival of its program."""
+    pid, n = tl.program_id(0), tl.num_programs(0)
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + pid * BLOCK + i, i + pid + 1)
+    tl.atomic_add(counter, 1, sem="relaxed")
+    while tl.atomic_add(counter, 0, sem="acquire") < n:
+        pass
+    tl.store(x_ptr + (n + pid) * BLOCK + i, tl.load(x_ptr + ((pid + 1) % n) * BLOCK + i))
+
+
 @pytest.fixture(params=MODES)
 def device(request: pytest.FixtureRequest) -> Iterator[Any]:
     with torch.settings.simulate_late(False), torch.cuda.simulate(**MODES[request.param]) as simulation:
@@ -85,6 +97,14 @@ def test_programs_wait_for_one_another(device: Any, order: str) -> None:
     assert np.array_equal(x.cpu().numpy(), wanted)
     first, second = y.cpu().numpy()
     assert np.array_equal(second, np.roll(first, -1, 0))
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if "races" in mode])
+def test_an_arrival_that_releases_nothing_is_a_race(mode: str) -> None:
+    with torch.settings.simulate_late(False), torch.cuda.simulate(**MODES[mode]):
+        x, counter = zeros(8, BLOCK), zeros(1)
+        with pytest.raises(KernelError, match="a program reads what another one wrote in the same launch"):
+            unordered[(4,)](x, counter, BLOCK=BLOCK, launch_cooperative_grid=True)
 
 
 def test_a_grid_that_does_not_fit_is_refused(device: Any) -> None:
