@@ -272,7 +272,7 @@ def tiles_for(
     >>> tiles_for(4, 1024, 64, True, 2, (131072, 131072), 132, 232448)
     Tiles(parts=1, lines=64, depth=1024, rows=32, programs=128, apart=False)
     >>> tiles_for(4, 1024, 64, False, 2, (131072, 131072), 132, 232448)
-    Tiles(parts=4, lines=64, depth=1024, rows=32, programs=128, apart=True)
+    Tiles(parts=8, lines=128, depth=512, rows=32, programs=128, apart=True)
     """
     best, least = None, float("inf")
     for parts, high, wide in product(_PARTS, _LINES, _ROWS):
