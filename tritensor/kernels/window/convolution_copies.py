@@ -38,7 +38,7 @@ class Fold(NamedTuple):
     the input with zeros around each line.
 
     With 3 channels 7 taps of a line are 28 elements with 4 channels, and 32 with zeros: 16 bytes can be copied at once,
-    which begin at multiples of 16, and the depth is 7 * 32. One by one they take 15 times as long.
+    which begin at multiples of 16, and the depth is 7 * 32. One by one they take 15 times as long by the count.
     """
 
     #: channels side by side, those of a line's taps, and elements of a line

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @device_function
-def down(values, DOWN: tl.constexpr):
+def down(values: tl.tensor, DOWN: tl.constexpr):
     """A vector as a column with DOWN, else as a row."""
     if DOWN:
         return values[:, None]
@@ -31,7 +31,7 @@ def down(values, DOWN: tl.constexpr):
 
 
 @device_function
-def _divided(number, size, SMALL: tl.constexpr):
+def _divided(number: tl.tensor, size: tl.tensor, SMALL: tl.constexpr):
     """Quotient and remainder. Numbers below 2**20 with SMALL: the product with 1 / size in float32, which is off by
     less than half a step there, takes a quarter of the instructions of a division of integers."""
     if SMALL:
@@ -42,7 +42,7 @@ def _divided(number, size, SMALL: tl.constexpr):
 
 
 @device_function
-def place_of(first, index, places, SMALL: tl.constexpr):
+def place_of(first: tl.tensor, index: tl.tensor, places: tl.tensor, SMALL: tl.constexpr):
     """The image and the three positions of result `first + index` among `places` for each image."""
     image = 0
     if SMALL:  # numbers within an image
@@ -55,26 +55,26 @@ def place_of(first, index, places, SMALL: tl.constexpr):
 
 
 @device_function
-def tap_of(index, taps):
+def tap_of(index: tl.tensor, taps: tl.tensor):
     """The three positions in the kernel of a tap, counted row-major."""
     rest = index // taps[2]
     return rest // taps[1], rest % taps[1], index % taps[2]
 
 
 @device_function
-def is_within(position, size):
+def is_within(position: tl.tensor, size: tl.tensor):
     """Positions before the first element are large numbers without a sign."""
     return position.to(tl.uint32) < tl.cast(size, tl.uint32)
 
 
 @device_function
-def is_inside(x, y, z, sizes):
+def is_inside(x: tl.tensor, y: tl.tensor, z: tl.tensor, sizes: tl.tensor):
     """True where all three positions are within their dimensions."""
     return is_within(x, sizes[0]) & is_within(y, sizes[1]) & is_within(z, sizes[2])
 
 
 @device_function
-def _met(position, reach, size, TAPS: tl.constexpr, FIRST: tl.constexpr):
+def _met(position: tl.tensor, reach: tl.tensor, size: tl.tensor, TAPS: tl.constexpr, FIRST: tl.constexpr):
     """A bit for each tap along a dimension, from bit FIRST on: 1 where it meets an element of the input."""
     found = tl.zeros_like(position).to(tl.int32)
     for tap in tl.static_range(TAPS):
@@ -90,7 +90,7 @@ def bits_of(x_d, x_h, x_w, reach, sizes, TAPS: tl.constexpr, within):
 
 
 @device_function
-def bits_for(t_d, t_h, t_w, TAPS: tl.constexpr):
+def bits_for(t_d: tl.tensor, t_h: tl.tensor, t_w: tl.tensor, TAPS: tl.constexpr):
     """The bits that a tap needs."""
     return tl.cast(1 << t_w | 1 << (TAPS[2] + t_h) | 1 << (TAPS[2] + TAPS[1] + t_d), tl.int32)
 
@@ -107,15 +107,15 @@ def next_count(number, next_number, count, ONE: tl.constexpr = False, STEP: tl.c
 
 @kernel
 def spread_kernel(
-    out_ptr,
-    x_ptr,
-    channels,
-    far,
-    high,
-    pitch,
-    first,
-    sizes,
-    strides,
+    out_ptr: tl.tensor,
+    x_ptr: tl.tensor,
+    channels: tl.tensor,
+    far: tl.tensor,
+    high: tl.tensor,
+    pitch: tl.tensor,
+    first: tl.tensor,
+    sizes: tl.tensor,
+    strides: tl.tensor,
     WIDE: tl.constexpr,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,

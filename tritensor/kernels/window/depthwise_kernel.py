@@ -87,7 +87,7 @@ def depthwise_kernel(
 
 
 @device_function
-def _plus(total, x, weights, TAP: tl.constexpr):
+def _plus(total: tl.tensor, x: tl.tensor, weights: tl.tuple, TAP: tl.constexpr):
     """The sum and x times a weight, if there is that tap."""
     if TAP < 0:
         return total
@@ -99,18 +99,18 @@ def _plus(total, x, weights, TAP: tl.constexpr):
 
 @kernel
 def strip_kernel(
-    out_ptr,
-    x_ptr,
-    w_ptr,
-    biases,
-    strips,
-    rows,
-    count,
-    across,
-    geometry,
-    out_strides,
-    x_strides,
-    w_strides,
+    out_ptr: tl.tensor,
+    x_ptr: tl.tensor,
+    w_ptr: tl.tensor,
+    biases: tl.tensor,
+    strips: tl.tensor,
+    rows: tl.tensor,
+    count: tl.tensor,
+    across: tl.tensor,
+    geometry: tl.tensor,
+    out_strides: tl.tensor,
+    x_strides: tl.tensor,
+    w_strides: tl.tensor,
     EPILOGUE: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
     TOTAL: tl.constexpr,
