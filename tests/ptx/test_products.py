@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product as product_of
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import tritensor
 from tritensor import settings
 from tritensor.drivers.compiled import CompiledSimulator
 from tritensor.drivers.selection import require
+from tritensor.kernels.attention import launch
 from tritensor.nn import functional as F
 
 from ..needs import HAS_TRITON
@@ -148,6 +150,14 @@ def test_float8_by_warpgroups(late: bool) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("width", [48, 64])
+def test_attention_by_copied_tiles(width: int, late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_DESCRIBED_PRODUCTS", 0)
+    agree(attention, [(1, 2, 150, width)] * 4, "float16", SM_90, late, "cp.async.bulk.tensor.2d", bound=2)
+
+
+@pytest.mark.thorough
 def test_attention_and_a_convolution() -> None:
     agree(attention, [(1, 2, 70, 32)] * 4, "float16", SM_90, uses="wgmma.mma_async", bound=2)
     agree(convolution, [(2, 16, 9, 8), (8, 16, 3, 3)], "float32", SM_80, uses="mma.sync", bound=2)
@@ -184,7 +194,10 @@ def test_all_products_by_copied_tiles(layout: str, kind: str, late: bool) -> Non
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("capability", [SM_80, SM_90])
 @pytest.mark.parametrize("kind", ["bfloat16", "float16", "float32", "tf32"])
-def test_all_of_attention_and_convolutions(kind: str, capability: tuple[int, int], late: bool) -> None:
-    for width in (32, 64, 128):
+def test_all_of_attention_and_convolutions(
+    kind: str, capability: tuple[int, int], late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for width, least in product_of((32, 64, 128), (0, launch._DESCRIBED_PRODUCTS)):
+        monkeypatch.setattr(launch, "_DESCRIBED_PRODUCTS", least)
         agree(attention, [(2, 2, 100, width)] * 4, kind, capability, late, bound=2)
     agree(convolution, [(2, 32, 14, 13), (48, 32, 3, 3)], kind, capability, late, bound=2)

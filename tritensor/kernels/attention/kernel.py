@@ -4,10 +4,11 @@ Scores are powers of two: `scale` holds log2(e), because exp2 is one instruction
 the largest score of each query, the sum of the exponentials, and their product with the values ("online softmax",
 Milakov and Gimelshein, 2018; "FlashAttention", Dao and others, 2022). The other two compute the weights again from the
 logarithms of the sums. Blocks that no query of the program sees are skipped, and only those on the edges are compared
-with the diagonal and with the number of keys.
+with the diagonal and with the number of keys: loops of their own. The sums over queries of the third kernel need no
+second comparison, because what it computes for keys beyond the last one is not stored.
 
-What the functions of one block share is their `view`: where queries or keys, gradients or values, and the mask of the
-batch begin, their steps from row to row and from column to column, and then arguments of the kernels.
+What the functions of one block share is their `view`: where the mask of the batch begins, its steps from row to row and
+from column to column, arguments of the kernels, and the sources of keys and values, or of queries and gradients.
 """
 
 from __future__ import annotations
@@ -45,15 +46,57 @@ def placed(start, batch, strides, shape, RANK: tl.constexpr):
 
 
 @device_function
-def scored(products, row, col, view, EDGE: tl.constexpr, CAUSAL: tl.constexpr):
-    """Scores, as powers of two, of queries and keys, of which one is a row and one a column.
+def source_of(start, steps, count, width, DESCRIBED: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """A matrix that is read by blocks of ROWS: where it begins and its steps, or, if DESCRIBED, a tensor descriptor."""
+    if DESCRIBED:
+        return tl.make_tensor_descriptor(start, [count, width], [steps[0].to(tl.int64), 1], [ROWS, COLS])
+    else:
+        return (start, steps)
+
+
+@device_function
+def rows_of(
+    source,
+    start,
+    across,
+    count,
+    width,
+    DESCRIBED: tl.constexpr,
+    EDGE: tl.constexpr,
+    PART: tl.constexpr,
+    N: tl.constexpr,
+):
+    """N rows of a matrix from `start` on; zeros beyond its end if EDGE, and beyond its width if that is a PART."""
+    if DESCRIBED:
+        return source.load([start, 0])
+    else:
+        first, steps = source
+        near, inside = tl.arange(0, N).to(across.dtype)[:, None], (start + tl.arange(0, N) < count)[:, None]
+        begin = first + tl.cast(start, tl.int64) * steps[0]
+        return matrix(begin, near, across[None, :], steps, inside, (across < width)[None, :], EDGE, PART)
+
+
+@device_function
+def power(scores, base, scale, FOLDED: tl.constexpr):
+    """2 to the scores less a base; if FOLDED the scores are products yet, and their factor is part of one fma."""
+    if FOLDED:
+        return tl.exp2(scores * scale - base)
+    else:
+        return tl.exp2(scores - base)
+
+
+@device_function
+def scored(products, row, col, view, EDGE: tl.constexpr, CAUSAL: tl.constexpr, FOLDED: tl.constexpr):
+    """Scores, as powers of two (if FOLDED without their factor), of queries and keys, one a row and one a column.
 
     EDGE: some keys may lie beyond the last one, or behind the diagonal.
     """
     starts, steps, sizes, masks, scale, diagonal = view[:6]
-    scores = products * scale
+    scores = products
+    if not FOLDED:
+        scores = products * scale
     for position in tl.static_range(len(masks)):
-        address = masks[position] + starts[2] + row.to(tl.int64) * steps[2][0] + col.to(tl.int64) * steps[2][1]
+        address = masks[position] + starts + row.to(tl.int64) * steps[0] + col.to(tl.int64) * steps[1]
         value = tl.load(address, mask=(row < sizes[0]) & (col < sizes[1]), other=0)
         if value.dtype.is_int():
             scores = tl.where(value != 0, scores, float("-inf"))
@@ -85,20 +128,6 @@ def kept(row, start, view, COLS: tl.constexpr, DROPOUT: tl.constexpr):
 
 
 @device_function
-def scores_of(
-    q, start, row, inner, view, PRODUCT: tl.constexpr, EDGE: tl.constexpr, FLAGS: tl.constexpr, N: tl.constexpr
-):
-    """The scores of queries with N keys from `start` on, and these keys, transposed."""
-    starts, steps, sizes = view[:3]
-    near, col = tl.arange(0, N).to(inner.dtype), start + tl.arange(0, N)
-    first, flipped = starts[0] + tl.cast(start, tl.int64) * steps[0][0], (steps[0][1], steps[0][0])
-    wide, inside = (inner < sizes[2])[:, None], (col < sizes[1])[None, :]
-    k = matrix(first, inner[:, None], near[None, :], flipped, wide, inside, FLAGS[3], EDGE)
-    products = sum_of_products(q, k, tl.zeros((q.shape[0], N), dtype=FLAGS[5]), PRODUCT)
-    return scored(products, row[:, None], col[None, :], view, EDGE, FLAGS[0]), k
-
-
-@device_function
 def result_step(
     carried,
     q,
@@ -113,21 +142,22 @@ def result_step(
 ):
     """The running product with the values, the largest scores and their sums, after the keys from `start` on."""
     total, top, sums = carried
-    inner, outer = across
-    starts, steps, sizes = view[:3]
-    scores, _ = scores_of(q, start, row, inner, view, PRODUCT, EDGE, FLAGS, N)
+    sizes, scale, sources = view[2], view[4], view[8]
+    k = rows_of(sources[0], start, across[0], sizes[1], sizes[2], FLAGS[8], EDGE, FLAGS[3], N)
+    products = sum_of_products(q, tl.trans(k), tl.zeros((q.shape[0], N), dtype=FLAGS[5]), PRODUCT)
+    scores = scored(products, row[:, None], (start + tl.arange(0, N))[None, :], view, EDGE, FLAGS[0], FLAGS[7])
     highest = tl.maximum(top, tl.max(scores, 1))
     base = highest
     if FLAGS[1]:  # of queries that have seen no key yet
         base = tl.where(highest == float("-inf"), 0.0, highest)
-    weights = tl.exp2(scores - base[:, None])
-    change = tl.exp2(top - base)
+    change = power(top - base, 0.0, scale, FLAGS[7])
+    if FLAGS[7]:
+        base = base * scale
+    weights = power(scores, base[:, None], scale, FLAGS[7])
     sums = sums * change + tl.sum(weights, 1)
     if FLAGS[2]:
         weights *= kept(row, start, view, N, FLAGS[2])
-    near, inside = tl.arange(0, N).to(inner.dtype), (start + tl.arange(0, N) < sizes[1])[:, None]
-    first, wide = starts[1] + tl.cast(start, tl.int64) * steps[1][0], (outer < sizes[3])[None, :]
-    v = matrix(first, near[:, None], outer[None, :], steps[1], inside, wide, EDGE, FLAGS[4])
+    v = rows_of(sources[1], start, across[1], sizes[1], sizes[3], FLAGS[8], EDGE, FLAGS[4], N)
     return sum_of_products(weights.to(v.dtype), v, total * change[:, None], PRODUCT), highest, sums
 
 
@@ -146,18 +176,18 @@ def query_step(
 ):
     """The gradient of queries, with the part of the keys from `start` on."""
     q, grad, logs, delta = fixed
-    inner, outer = across
-    starts, steps, sizes = view[:3]
-    scores, k = scores_of(q, start, row, inner, view, PRODUCT, EDGE, FLAGS, N)
-    weights = tl.exp2(scores - logs[:, None])
-    near, inside = tl.arange(0, N).to(inner.dtype), (start + tl.arange(0, N) < sizes[1])[None, :]
-    first, wide = starts[1] + tl.cast(start, tl.int64) * steps[1][0], (outer < sizes[3])[:, None]
-    v = matrix(first, outer[:, None], near[None, :], (steps[1][1], steps[1][0]), wide, inside, FLAGS[4], EDGE)
-    change = sum_of_products(grad, v, tl.zeros((q.shape[0], N), dtype=FLAGS[5]), PRODUCT)
+    sizes, scale, sources = view[2], view[4], view[8]
+    none = tl.zeros((q.shape[0], N), dtype=FLAGS[5])
+    k = rows_of(sources[0], start, across[0], sizes[1], sizes[2], FLAGS[8], EDGE, FLAGS[3], N)
+    products = sum_of_products(q, tl.trans(k), none, PRODUCT)
+    scores = scored(products, row[:, None], (start + tl.arange(0, N))[None, :], view, EDGE, FLAGS[0], FLAGS[7])
+    weights = power(scores, logs[:, None], scale, FLAGS[7])
+    v = rows_of(sources[1], start, across[1], sizes[1], sizes[3], FLAGS[8], EDGE, FLAGS[4], N)
+    change = sum_of_products(grad, tl.trans(v), none, PRODUCT)
     if FLAGS[2]:
         change *= kept(row, start, view, N, FLAGS[2])
     change = (change - delta[:, None]) * weights
-    return sum_of_products(change.to(k.dtype), tl.trans(k), total, PRODUCT)
+    return sum_of_products(change.to(k.dtype), k, total, PRODUCT)
 
 
 @kernel
@@ -180,27 +210,29 @@ def attention_kernel(
     BLOCK_V: tl.constexpr,
 ):
     """The results of a block of queries, with the logarithms of the sums of their exponentials; or, if BACKWARD, their
-    gradient, with the sums of results times the results' gradient.
+    gradient, with the sums of results times the results' gradient, and the logarithms again as powers of two.
 
     Args:
-        outs: results, or gradient; and logarithms, infinite for a query that sees no key, or sums, both contiguous.
+        outs: results, and logarithms, infinite for a query that sees no key; or gradient, sums and logarithms, which
+            are written for `pitch` queries of each of the batch, so that the kernel of keys needs no masks.
         operands: queries, keys and values; if BACKWARD, then the results' gradient, results, logarithms.
         masks: a tuple of one pointer, or of none.
         sizes: the number of queries and keys, and the widths of keys and values.
         batch_shape: RANK sizes.
         strides: of the first of `outs`, queries, keys, values, mask, and if BACKWARD the results' gradient and results;
             for each RANK of the batch, a row and a column stride.
-        numbers: the factor of the scores, this times log2(e), and the diagonal: query i sees the keys up to i +
-            diagonal, if FLAGS say so.
+        numbers: the factor of the scores, this times log2(e), the diagonal (query i sees the keys up to i + diagonal,
+            if FLAGS say so), and the pitch: how many queries of each of the batch have programs.
         dropout: seed, offset, threshold and factor, see `kept`; or nothing.
         PRODUCT: how to multiply, as for products of matrices.
         FLAGS: there is a diagonal; there may be queries that see no key of the first blocks; there is dropout, or 2 if
             its seed is in memory; the width of keys is less than BLOCK_E; that of values than BLOCK_V; the dtype to sum
-            in; that of offsets in a block.
+            in; that of offsets in a block; the factor is above zero and nothing is added, so that it is part of the
+            exponent; what passes is read by descriptors.
     """
     rows, _, width, v_width = sizes
-    factor, scale, diagonal = numbers
-    blocks = tl.cdiv(rows, BLOCK_M)
+    factor, scale, diagonal, pitch = numbers
+    blocks = tl.cdiv(pitch, BLOCK_M)
     block = tl.program_id(0) % blocks
     if FLAGS[0]:  # the longest first
         block = blocks - 1 - block
@@ -213,25 +245,30 @@ def attention_kernel(
     v_start, v_steps = placed(operands[2], batch, strides[3], batch_shape, RANK)
     mask_start, mask_steps = placed(0, batch, strides[4], batch_shape, RANK)
     q = matrix(q_start, far, inner[None, :], q_steps, inside, wide, True, FLAGS[3])
-    starts, steps, across = (k_start, v_start, mask_start), (k_steps, v_steps, mask_steps), (inner, outer)
-    view = (starts, steps, sizes, masks, scale, diagonal, batch, dropout)
+    sources = (
+        source_of(k_start, k_steps, sizes[1], width, FLAGS[8], BLOCK_N, BLOCK_E),
+        source_of(v_start, v_steps, sizes[1], v_width, FLAGS[8], BLOCK_N, BLOCK_V),
+    )
+    across = (inner, outer)
+    view = (mask_start, mask_steps, sizes, masks, scale, diagonal, batch, dropout, sources)
     # where the blocks of keys that all of the queries see end, and those that any of them sees
     whole, last = sizes[1] // BLOCK_N * BLOCK_N, sizes[1]
     if FLAGS[0]:
         whole = tl.minimum(whole, tl.maximum(first + diagonal + 1, 0) // BLOCK_N * BLOCK_N)
         last = tl.minimum(last, first + BLOCK_M + diagonal)
     out_start, out_steps = placed(outs[0], batch, strides[0], batch_shape, RANK)
-    of_rows = outs[1] + batch * rows + row
     if BACKWARD:
         grad_start, grad_steps = placed(operands[3], batch, strides[5], batch_shape, RANK)
         result_start, result_steps = placed(operands[4], batch, strides[6], batch_shape, RANK)
         grad = matrix(grad_start, far, outer[None, :], grad_steps, inside, v_wide, True, FLAGS[4])
         result = matrix(result_start, far, outer[None, :], result_steps, inside, v_wide, True, FLAGS[4])
         delta = tl.sum(grad.to(FLAGS[5]) * result.to(FLAGS[5]), 1)
-        tl.store(of_rows, delta, mask=row < rows)
         # of queries beyond the last one the logarithm is infinite, so that their weights are zeros
         logs = tl.load(operands[5] + batch * rows + row, mask=row < rows, other=float("inf")).to(FLAGS[5])
-        fixed = (q, grad, logs * 1.4426950408889634, delta)
+        logs *= 1.4426950408889634
+        tl.store(outs[1] + batch * pitch + row, delta)
+        tl.store(outs[2] + batch * pitch + row, logs)
+        fixed = (q, grad, logs, delta)
         total = tl.zeros((BLOCK_M, BLOCK_E), dtype=FLAGS[5])
         for start in range(0, whole, BLOCK_N):
             total = query_step(total, fixed, start, row, across, view, PRODUCT, False, FLAGS, BLOCK_N)
@@ -249,8 +286,10 @@ def attention_kernel(
             carried = (total, top, sums)
             total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, True, FLAGS, BLOCK_N)
         blind = sums == 0
+        if FLAGS[7]:
+            top = top * scale
         logs = tl.where(blind, float("inf"), (top + tl.log2(sums)) * 0.6931471805599453)
-        tl.store(of_rows, logs, mask=row < rows)
+        tl.store(outs[1] + batch * rows + row, logs, mask=row < rows)
         total = total / tl.where(blind, 1.0, sums)[:, None]
         address = out_start + far * out_steps[0] + outer[None, :] * out_steps[1]
         tl.store(address, total.to(outs[0].dtype.element_ty), mask=inside & v_wide)
@@ -262,7 +301,7 @@ def key_step(
     grad_v,
     k,
     v,
-    rows_ptr,
+    of_rows,
     start,
     first,
     across,
@@ -274,20 +313,15 @@ def key_step(
     N: tl.constexpr,
 ):
     """The gradients of keys and of values, with the part of the queries from `start` on."""
-    inner, outer = across
-    starts, steps, sizes = view[:3]
-    step = tl.cast(start, tl.int64)
-    near, row, col = tl.arange(0, M).to(inner.dtype), start + tl.arange(0, M), first + tl.arange(0, N)
-    inside, wide, v_wide = row < sizes[0], (inner < sizes[2])[:, None], (outer < sizes[3])[None, :]
-    q_start, q_steps = starts[0] + step * steps[0][0], (steps[0][1], steps[0][0])
-    q = matrix(q_start, inner[:, None], near[None, :], q_steps, wide, inside[None, :], FLAGS[3], True)
-    logs = tl.load(rows_ptr[0] + row, mask=inside, other=float("inf")).to(FLAGS[5]) * 1.4426950408889634
-    none = tl.zeros((N, M), dtype=grad_k.dtype)
-    scores = scored(sum_of_products(k, q, none, PRODUCT), row[None, :], col[:, None], view, EDGE, FLAGS[0])
-    weights = tl.exp2(scores - logs[None, :])
-    grad_start = starts[1] + step * steps[1][0]
-    grad = matrix(grad_start, near[:, None], outer[None, :], steps[1], inside[:, None], v_wide, True, FLAGS[4])
-    delta = tl.load(rows_ptr[1] + row, mask=inside, other=0)
+    sizes, scale, sources = view[2], view[4], view[8]
+    row, col = start + tl.arange(0, M), first + tl.arange(0, N)
+    q = rows_of(sources[0], start, across[0], sizes[0], sizes[2], FLAGS[8], True, FLAGS[3], M)
+    logs, none = tl.load(of_rows[1] + row), tl.zeros((N, M), dtype=grad_k.dtype)
+    products = sum_of_products(k, tl.trans(q), none, PRODUCT)
+    scores = scored(products, row[None, :], col[:, None], view, EDGE, FLAGS[0], FLAGS[7])
+    weights = power(scores, logs[None, :], scale, FLAGS[7])
+    grad = rows_of(sources[1], start, across[1], sizes[0], sizes[3], FLAGS[8], True, FLAGS[4], M)
+    delta = tl.load(of_rows[0] + row)
     change = sum_of_products(v, tl.trans(grad), none, PRODUCT)
     if FLAGS[2]:
         factors = tl.trans(kept(row, first, view, N, FLAGS[2]))
@@ -296,7 +330,7 @@ def key_step(
     else:
         grad_v = sum_of_products(weights.to(grad.dtype), grad, grad_v, PRODUCT)
     change = (change - delta[None, :]) * weights
-    return sum_of_products(change.to(q.dtype), tl.trans(q), grad_k, PRODUCT), grad_v
+    return sum_of_products(change.to(q.dtype), q, grad_k, PRODUCT), grad_v
 
 
 @kernel
@@ -327,7 +361,7 @@ def attention_keys_kernel(
         repeats: so many neighbours in the batch share keys and values.
     """
     rows, cols, width, v_width = sizes
-    factor, scale, diagonal = numbers
+    factor, scale, diagonal, pitch = numbers
     blocks = tl.cdiv(cols, BLOCK_N)
     program = tl.program_id(0)
     first = program % blocks * BLOCK_N
@@ -340,21 +374,31 @@ def attention_keys_kernel(
     k = matrix(k_start, far, inner[None, :], k_steps, inside, wide, True, FLAGS[3])
     v = matrix(v_start, far, outer[None, :], v_steps, inside, v_wide, True, FLAGS[4])
     grad_k, grad_v = tl.zeros((BLOCK_N, BLOCK_E), dtype=FLAGS[5]), tl.zeros((BLOCK_N, BLOCK_V), dtype=FLAGS[5])
-    begin = 0
-    if FLAGS[0]:  # the first block in which a query sees a key; a second loop for the blocks behind the edge spills
+    # the first block in which a query sees a key, and the first of those whose queries see all of these keys
+    begin, whole = 0, 0
+    if FLAGS[0]:
         begin = tl.minimum(tl.maximum(first - diagonal, 0), rows) // BLOCK_M * BLOCK_M
+        whole = tl.minimum(tl.cdiv(tl.maximum(first + BLOCK_N - 1 - diagonal, 0), BLOCK_M) * BLOCK_M, rows)
     across = (inner, outer)
     for repeat in range(repeats):
         batch = lead + repeat
         q_start, q_steps = placed(operands[0], batch, strides[1], batch_shape, RANK)
         mask_start, mask_steps = placed(0, batch, strides[4], batch_shape, RANK)
         grad_start, grad_steps = placed(operands[3], batch, strides[5], batch_shape, RANK)
-        starts, steps = (q_start, grad_start, mask_start), (q_steps, grad_steps, mask_steps)
-        view = (starts, steps, sizes, masks, scale, diagonal, batch, dropout)
-        of_rows = (operands[4] + batch * rows, operands[5] + batch * rows)
-        for start in range(begin, rows, BLOCK_M):
+        sources = (
+            source_of(q_start, q_steps, rows, width, FLAGS[8], BLOCK_M, BLOCK_E),
+            source_of(grad_start, grad_steps, rows, v_width, FLAGS[8], BLOCK_M, BLOCK_V),
+        )
+        view = (mask_start, mask_steps, sizes, masks, scale, diagonal, batch, dropout, sources)
+        of_rows = (operands[4] + batch * pitch, operands[5] + batch * pitch)
+        if FLAGS[0]:
+            for start in range(begin, whole, BLOCK_M):
+                grad_k, grad_v = key_step(
+                    grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, True, FLAGS, BLOCK_M, BLOCK_N
+                )
+        for start in range(whole, rows, BLOCK_M):
             grad_k, grad_v = key_step(
-                grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, FLAGS[0], FLAGS, BLOCK_M, BLOCK_N
+                grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, False, FLAGS, BLOCK_M, BLOCK_N
             )
     k_start, k_steps = placed(outs[0], lead, strides[0], batch_shape, RANK)
     v_start, v_steps = placed(outs[1], lead, strides[6], batch_shape, RANK)

@@ -22,23 +22,37 @@ from .reference import batch_of, is_shared
 
 
 class Tile(NamedTuple):
-    """The numbers of a program: queries and keys at a time, warps and stages."""
+    """The numbers of a program: queries and keys at a time, warps and stages; and whether descriptors read for it."""
 
     rows: int
     cols: int
     warps: int
     stages: int
+    described: bool = False
 
 
 # By what is multiplied, by the larger width of keys and values, for the three kernels: results, the gradients of
-# queries and of keys. Those of halves are the fastest of 6 to 11 on an H200 with Triton 3.6 that spill little, 0.75 to
-# 0.97 of the time of those chosen by counts: several blocks a multiprocessor hide each other's waits. What the compiler
-# makes of them is in docs/performance.md; of halves and tf32 only results of halves of 256 spill registers.
+# queries and of keys. "described" is of halves that are read by descriptors. There 128 queries, or keys, a program read
+# half of the bytes of 64 from the level-2 cache, which bounded heads of 128 (972 us predicted, where products are 556);
+# PyTorch's table for an H100 (torch/_inductor/template_heuristics) has these tiles, but for keys of 128, of which 64
+# queries spill, and for results of 64. Those of "half" are the fastest of 6 to 11 on an H200 with Triton 3.6 that spill
+# little, except those of 256, where they spilled. Those of "mma" are for an A100, where those of "half" spill 8 to 232
+# bytes a thread. What the compiler makes of them is in docs/performance.md.
 TILES: dict[str, dict[int, tuple[Tile, Tile, Tile]]] = {
+    "described": {
+        64: (Tile(128, 64, 8, 3), Tile(128, 64, 8, 3), Tile(64, 128, 8, 3)),
+        128: (Tile(128, 64, 8, 3), Tile(128, 64, 8, 2), Tile(32, 128, 8, 3)),
+        256: (Tile(128, 64, 8, 2), Tile(128, 32, 8, 2), Tile(32, 32, 8, 2)),
+    },
     "half": {
         64: (Tile(128, 64, 8, 3), Tile(64, 64, 4, 3), Tile(64, 64, 4, 2)),
         128: (Tile(64, 64, 4, 3), Tile(64, 64, 4, 2), Tile(32, 64, 4, 3)),
-        256: (Tile(128, 64, 8, 2), Tile(128, 32, 8, 2), Tile(32, 32, 8, 2)),
+        256: (Tile(64, 32, 4, 2), Tile(128, 32, 8, 2), Tile(32, 16, 8, 2)),
+    },
+    "mma": {
+        64: (Tile(128, 32, 8, 3), Tile(64, 32, 4, 3), Tile(32, 64, 4, 2)),
+        128: (Tile(64, 64, 8, 3), Tile(64, 64, 8, 2), Tile(64, 32, 8, 2)),
+        256: (Tile(64, 32, 8, 2), Tile(32, 32, 8, 2), Tile(32, 32, 8, 2)),
     },
     "tf32": {
         64: (Tile(64, 64, 4, 2), Tile(64, 32, 4, 2), Tile(32, 64, 8, 2)),
@@ -60,6 +74,9 @@ TILES: dict[str, dict[int, tuple[Tile, Tile, Tile]]] = {
     },
 }
 _INTERPRETED = 256
+# The fewest products of a program that make descriptors pay, each of which takes a program about a microsecond to make:
+# 4 us of an H200's multiprocessor at its peak.
+_DESCRIBED_PRODUCTS = 1 << 24
 
 
 class _Work:
@@ -70,9 +87,11 @@ class _Work:
         self.operands, self.batch = (q, k, v), batch_of(q.shape, k.shape, v.shape)
         self.sizes = (*q.shape[-2:-1], k.shape[-2], k.shape[-1], v.shape[-1])
         self.driver, kind = q.buffer.driver, dtypes.of(q.dtype)
-        self.table, self.total, self.product = arithmetic(
-            kind, product_for(self.driver.capability(q.device.index or 0))
-        )
+        capability = self.driver.capability(q.device.index or 0)
+        self.table, self.total, self.product = arithmetic(kind, product_for(capability))
+        self.describes = self.table == "half" and self.driver.pick(capability >= (9, 0), False)
+        if self.table == "half" and capability < (9, 0):
+            self.table = "mma"
         if kind is dtypes.float64 and self.mask is not None and self.mask.dtype == bool:
             # Triton 3.6 takes the width of a product's operands from the narrowest load before them, here the mask's,
             # and compiles no float64 product of that width.
@@ -81,6 +100,7 @@ class _Work:
             self.mask = wide
         number = Float64 if kind is dtypes.float64 else float
         self.numbers = (number(scale), number(scale / math.log(2)), diagonal or 0)
+        self.folded, self.pitch = self.mask is None and scale > 0, self.sizes[0]
         self.dropout: tuple[Any, ...] = ()
         if drawn["p"]:
             *key, factor = dropout_numbers(**drawn, on_device=True)
@@ -92,7 +112,14 @@ class _Work:
         )
 
     def run(
-        self, which: int, outs: Sequence[Any], more: Sequence[Any], of_rows: Sequence[Any], name: str, shared: int = 1
+        self,
+        which: int,
+        tile: Tile,
+        outs: Sequence[Any],
+        more: Sequence[Any],
+        of_rows: Sequence[Any],
+        name: str,
+        shared: int = 1,
     ) -> None:
         """Launch a kernel: that of results, 0, of the gradient of queries, 1, or of those of keys and values, 2.
 
@@ -108,20 +135,28 @@ class _Work:
             strides.append(layout.broadcast_strides(shape, steps, (*self.batch, *matrix)))
         batch, lead = collapse_dims(self.batch, [steps[:-2] for steps in strides])
         strides = [(*steps, *whole[-2:]) for steps, whole in zip(lead, strides, strict=True)]
-        tile = self.tile(which)
         block_e, block_v = (max(power_of_two(each), 16) for each in (width, v_width))
         reach = max(abs(step) for steps in strides for step in steps[-2:]) * max(block_e, block_v, *tile[:2])
         index = dtypes.int64 if reach >= 1 << 31 else dtypes.int32
         constants = {
             "PRODUCT": self.product,
             "RANK": len(batch),
-            "FLAGS": (*self.flags, block_e != width, block_v != v_width, self.total, index),
+            "FLAGS": (
+                *self.flags,
+                block_e != width,
+                block_v != v_width,
+                self.total,
+                index,
+                self.folded,
+                tile.described,
+            ),
             **({} if which == 2 else {"BACKWARD": which == 1}),
             **dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_E", "BLOCK_V"), (*tile[:2], block_e, block_v), strict=True)),
         }
         masks = () if self.mask is None else (self.mask,)
-        arguments = (self.sizes, batch, tuple(strides), self.numbers, self.dropout, *((shared,) if which == 2 else ()))
-        grid = -(-self.sizes[which // 2] // tile[which // 2]) * (math.prod(self.batch) // shared)
+        numbers = (*self.numbers, self.pitch)
+        arguments = (self.sizes, batch, tuple(strides), numbers, self.dropout, *((shared,) if which == 2 else ()))
+        grid = -(-(cols if which == 2 else self.pitch) // tile[which // 2]) * (math.prod(self.batch) // shared)
         launch(
             attention_keys_kernel if which == 2 else attention_kernel,
             (grid,),
@@ -133,38 +168,95 @@ class _Work:
             name=name,
         )
 
-    def tile(self, which: int) -> Tile:
-        """The tile of one of the kernels, no larger than the problem, but no smaller than `wgmma` has it."""
+    def tile(self, which: int, *passed: DeviceArray) -> Tile:
+        """The tile of one of the kernels, no larger than the problem, but no smaller than `wgmma` has it.
+
+        Args:
+            passed: the operands of which all rows pass each program.
+        """
         rows, cols, *widths = self.sizes
-        known, least = TILES[self.table], self.driver.least_tile
-        tile = known[min((width for width in known if width >= max(widths)), default=max(known))][which]
-        if self.dropout and which:  # the words take registers: up to 48 bytes a thread would be spilled
-            tile = tile._replace(cols=max(tile.cols // 2, 16))
         most = max(power_of_two(forced_block()), 16) if forced_block() else self.driver.pick(0, _INTERPRETED)
+        work = min((rows, cols)[which // 2], 128) * (cols, rows)[which // 2] * sum(widths)
+        # with dropout the words of wide heads take the registers: up to 280 bytes a thread would be spilled
+        full = bool(self.dropout) and max(widths) > 128
+        described = self.describes and not full and work >= _DESCRIBED_PRODUCTS and all(map(_is_describable, passed))
+        known, least = TILES["described" if described else self.table], self.driver.least_tile
+        tile = known[min((width for width in known if width >= max(widths)), default=max(known))][which]
+        if full or (self.dropout and which):  # up to 48 bytes
+            tile = tile._replace(cols=max(tile.cols // 2, 16))
         if most:
             tile, least = Tile(most, most, 4, 1), 16
         # a product's inner dimension is of 16 at least: keys, or queries of the kernel of keys
         inner = max(least, 16)
         least_rows, least_cols = (inner, least) if which == 2 else (least, inner)
         fit = max(power_of_two(rows), least_rows), max(power_of_two(cols), least_cols)
-        return tile._replace(rows=min(tile.rows, fit[0]), cols=min(tile.cols, fit[1]))
+        return tile._replace(rows=min(tile.rows, fit[0]), cols=min(tile.cols, fit[1]), described=described)
+
+
+def _is_describable(x: DeviceArray) -> bool:
+    """True if a row lies side by side, and rows and what is around them begin at multiples of 16 bytes."""
+    *steps, last = x.strides
+    return (
+        last == 1
+        and steps[-1] > 0
+        and not any(start % 16 for start in (x.data_ptr(), *[x.itemsize * step for step in steps]))
+    )
+
+
+# With fewer queries than this a head leaves rows of a tile empty, which other heads with the same keys can fill.
+_FEW_QUERIES = 64
+
+
+def _gathered(outs: Sequence[Any], found: dict[str, Any], diagonal: int | None) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Heads with few queries that share keys as one head with the queries of them all, where that needs no copy.
+
+    Args:
+        outs: the first is of queries, and so is the second where there are two.
+    """
+    q, k, v, mask = (found[name] for name in ("query", "key", "value", "mask"))
+    batch, rows = batch_of(q.shape, k.shape, v.shape), q.shape[-2]
+    alike = mask is None or (1, 1, *mask.shape)[-3:-1] == (1, 1)
+    if not (diagonal is None and alike and rows < _FEW_QUERIES and is_shared(batch, k.shape, v.shape)):
+        return outs, found
+
+    def together(x: Any, *last: int) -> Any:
+        return x.broadcast_to((*batch, rows, *last)).reshape((*batch[:-1], 1, batch[-1] * rows, *last))
+
+    of_rows: dict[str, Any] = {}
+    try:
+        for name in ("query", "grad", "out"):
+            if name in found:
+                of_rows[name] = together(found[name], found[name].shape[-1])
+        if "logsumexp" in found:
+            of_rows["logsumexp"] = together(found["logsumexp"])
+        first = together(outs[0], outs[0].shape[-1])
+        rest = (together(outs[1]),) if len(outs) == 2 else tuple(outs[1:])
+    except layout.NotViewable:
+        return outs, found
+    return (first, *rest), {**found, **of_rows}
 
 
 def launch_attention(outs: Sequence[DeviceArray], found: dict[str, Any], **metadata: Any) -> None:
     """Results and logarithms in `outs`."""
     if outs[1].size:
-        _Work(found, **metadata).run(0, outs, (), (), "attention")
+        outs, found = _gathered(outs, found, metadata["diagonal"])
+        work = _Work(found, **metadata)
+        work.run(0, work.tile(0, *work.operands[1:]), outs, (), (), "attention")
 
 
 def launch_backward(outs: Sequence[DeviceArray], found: dict[str, Any], **metadata: Any) -> None:
     """The gradients of queries, keys and values in `outs`."""
+    outs, found = _gathered(outs, found, metadata["diagonal"])
     work = _Work(found, **metadata)
-    logsumexp, grad, (_, k, v) = contiguous(found["logsumexp"]), found["grad"], work.operands
+    logsumexp, grad, (q, k, v) = contiguous(found["logsumexp"]), found["grad"], work.operands
     if not work.sizes[0] * work.sizes[1] * math.prod(work.batch):
         for out in outs:
             copy_into(out, 0)
         return
-    delta = buffer.empty(logsumexp.shape, work.total.numpy, k.device)
-    work.run(1, (outs[0], delta), (grad, found["out"]), (logsumexp,), "attention_queries")
+    tiles = work.tile(1, k, v), work.tile(2, q, grad)
+    most = max(tile.rows for tile in tiles)
+    work.pitch = -(-work.sizes[0] // most) * most  # the kernel of keys reads whole blocks of sums and logarithms
+    delta, logs = (buffer.empty((math.prod(work.batch), work.pitch), work.total.numpy, k.device) for _ in range(2))
+    work.run(1, tiles[0], (outs[0], delta, logs), (grad, found["out"]), (logsumexp,), "attention_queries")
     shared = work.batch[-1] if is_shared(work.batch, k.shape, v.shape) else 1
-    work.run(2, outs[1:], (grad,), (logsumexp, delta), "attention_keys", shared)
+    work.run(2, tiles[1], outs[1:], (grad,), (delta, logs), "attention_keys", shared)
