@@ -67,7 +67,7 @@ class Attention(Operator):
     def shapes(self, q: Shape, k: Shape, v: Shape) -> list[Shape]:
         """The shapes of the results, from those of queries, keys and values."""
         batch = batch_of(q, k, v)
-        if self is attention:
+        if len(self.outputs) == 2:
             return [(*batch, q[-2], v[-1]), (*batch, q[-2])]
         kept = (*batch[:-1], 1) if is_shared(batch, k, v) else batch
         return [(*batch, *q[-2:]), (*kept, *k[-2:]), (*kept, *v[-2:])]

@@ -86,17 +86,22 @@ def power(scores, base, scale, FOLDED: tl.constexpr):
 
 
 @device_function
-def scored(products, row, col, view, EDGE: tl.constexpr, CAUSAL: tl.constexpr, FOLDED: tl.constexpr):
-    """Scores, as powers of two (if FOLDED without their factor), of queries and keys, one a row and one a column.
+def scored(products, row, col, view, EDGE: tl.constexpr, FLAGS: tl.constexpr):
+    """Scores, as powers of two (without their factor where it is part of the exponent), of queries and keys, one a row
+    and one a column.
 
-    EDGE: some keys may lie beyond the last one, or behind the diagonal.
+    EDGE: 1 if some keys may lie beyond the last one, 2 if some may lie behind the diagonal, or not be kept, too.
     """
-    starts, steps, sizes, masks, scale, diagonal = view[:6]
+    start, steps, sizes, masks, numbers = view[:5]
     scores = products
-    if not FOLDED:
-        scores = products * scale
+    if FLAGS[9][0] is not None:
+        scores = FLAGS[9][0](scores * numbers[0], *view[7], row, col) * 1.4426950408889634
+        # what the function made of the queries beyond the last one may be NaN
+        scores = tl.where((row < sizes[0]) & (col < sizes[1]), scores, float("-inf"))
+    elif not FLAGS[7]:
+        scores = products * numbers[1]
     for position in tl.static_range(len(masks)):
-        address = masks[position] + starts + row.to(tl.int64) * steps[0] + col.to(tl.int64) * steps[1]
+        address = masks[position] + start + row.to(tl.int64) * steps[0] + col.to(tl.int64) * steps[1]
         value = tl.load(address, mask=(row < sizes[0]) & (col < sizes[1]), other=0)
         if value.dtype.is_int():
             scores = tl.where(value != 0, scores, float("-inf"))
@@ -104,10 +109,46 @@ def scored(products, row, col, view, EDGE: tl.constexpr, CAUSAL: tl.constexpr, F
             scores += value.to(scores.dtype) * 1.4426950408889634
     if EDGE:
         seen = col < sizes[1]
-        if CAUSAL:
-            seen = seen & (col <= row + diagonal)
+        if EDGE == 2 and FLAGS[0]:
+            seen = seen & (col <= row + numbers[2])
+        if EDGE == 2 and FLAGS[9][2] is not None:
+            seen = seen & FLAGS[9][2](*view[7], row, col)
         scores = tl.where(seen, scores, float("-inf"))
     return scores
+
+
+@device_function
+def before(change, products, weights, row, col, view, FLAGS: tl.constexpr):
+    """The gradient of products times their factor, from that of the scores that a function made of them."""
+    if FLAGS[9][1] is None:
+        return change
+    else:
+        slope = FLAGS[9][1](products * view[4][0], *view[7], row, col)
+        return tl.where(weights > 0, change * slope, 0.0)
+
+
+@device_function
+def start_of(index, places, SIZE: tl.constexpr):
+    """Where a step begins: at `index`, or, if SIZE is not 0, there in the sequence of the blocks in `places`."""
+    if SIZE:
+        return tl.load(places + index // SIZE) * SIZE + index % SIZE
+    else:
+        return index
+
+
+@device_function
+def listed(lists, batch, first, heads, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """Where the blocks are listed of which all scores are kept, where others are, and how many columns either have.
+
+    Args:
+        lists: the numbers of blocks and the blocks, those of which some scores are kept first, and steps: from sample
+            to sample, head to head and row to row of the blocks.
+        first: a row; ROWS and COLS are those of each block.
+    """
+    counts, blocks, full_counts, full_blocks, steps = lists
+    place = (batch // heads) * steps[0] + (batch % heads) * steps[1] + first // ROWS
+    some, whole = tl.load(counts + place), tl.load(full_counts + place)
+    return full_blocks + place * steps[2], blocks + place * steps[2], whole * COLS, some * COLS
 
 
 @device_function
@@ -116,8 +157,8 @@ def kept(row, start, view, COLS: tl.constexpr, DROPOUT: tl.constexpr):
 
     They are those of the operator `dropout` for weights whose rows are a multiple of 8 long, 16 random bits each.
     """
-    sizes, batch = view[2], view[6]
-    seed, offset, threshold, factor = view[7]
+    sizes, batch = view[2], view[5]
+    seed, offset, threshold, factor = view[6]
     key, call = present(seed, offset, DROPOUT == 2)
     group = start // 8 + tl.arange(0, COLS // 8)
     counter = (batch * sizes[0] + row)[:, None] * tl.cdiv(sizes[1], 8) + group[None, :]
@@ -142,10 +183,10 @@ def result_step(
 ):
     """The running product with the values, the largest scores and their sums, after the keys from `start` on."""
     total, top, sums = carried
-    sizes, scale, sources = view[2], view[4], view[8]
+    sizes, scale, sources = view[2], view[4][1], view[8]
     k = rows_of(sources[0], start, across[0], sizes[1], sizes[2], FLAGS[8], EDGE, FLAGS[3], N)
     products = sum_of_products(q, tl.trans(k), tl.zeros((q.shape[0], N), dtype=FLAGS[5]), PRODUCT)
-    scores = scored(products, row[:, None], (start + tl.arange(0, N))[None, :], view, EDGE, FLAGS[0], FLAGS[7])
+    scores = scored(products, row[:, None], (start + tl.arange(0, N))[None, :], view, EDGE, FLAGS)
     highest = tl.maximum(top, tl.max(scores, 1))
     base = highest
     if FLAGS[1]:  # of queries that have seen no key yet
@@ -176,17 +217,19 @@ def query_step(
 ):
     """The gradient of queries, with the part of the keys from `start` on."""
     q, grad, logs, delta = fixed
-    sizes, scale, sources = view[2], view[4], view[8]
+    sizes, scale, sources = view[2], view[4][1], view[8]
     none = tl.zeros((q.shape[0], N), dtype=FLAGS[5])
     k = rows_of(sources[0], start, across[0], sizes[1], sizes[2], FLAGS[8], EDGE, FLAGS[3], N)
     products = sum_of_products(q, tl.trans(k), none, PRODUCT)
-    scores = scored(products, row[:, None], (start + tl.arange(0, N))[None, :], view, EDGE, FLAGS[0], FLAGS[7])
+    col = start + tl.arange(0, N)
+    scores = scored(products, row[:, None], col[None, :], view, EDGE, FLAGS)
     weights = power(scores, logs[:, None], scale, FLAGS[7])
     v = rows_of(sources[1], start, across[1], sizes[1], sizes[3], FLAGS[8], EDGE, FLAGS[4], N)
     change = sum_of_products(grad, tl.trans(v), none, PRODUCT)
     if FLAGS[2]:
         change *= kept(row, start, view, N, FLAGS[2])
     change = (change - delta[:, None]) * weights
+    change = before(change, products, weights, row[:, None], col[None, :], view, FLAGS)
     return sum_of_products(change.to(k.dtype), k, total, PRODUCT)
 
 
@@ -200,6 +243,7 @@ def attention_kernel(
     strides,
     numbers,
     dropout,
+    flexible,
     PRODUCT: tl.constexpr,
     RANK: tl.constexpr,
     FLAGS: tl.constexpr,
@@ -224,11 +268,14 @@ def attention_kernel(
         numbers: the factor of the scores, this times log2(e), the diagonal (query i sees the keys up to i + diagonal,
             if FLAGS say so), and the pitch: how many queries of each of the batch have programs.
         dropout: seed, offset, threshold and factor, see `kept`; or nothing.
+        flexible: the number of heads, what functions of scores read, and lists of blocks, see `listed`; or nothing.
         PRODUCT: how to multiply, as for products of matrices.
         FLAGS: there is a diagonal; there may be queries that see no key of the first blocks; there is dropout, or 2 if
             its seed is in memory; the width of keys is less than BLOCK_E; that of values than BLOCK_V; the dtype to sum
             in; that of offsets in a block; the factor is above zero and nothing is added, so that it is part of the
-            exponent; what passes is read by descriptors.
+            exponent; what passes is read by descriptors; and functions of a score, of its slope and of what is kept,
+            each None or as `flexible.py` writes them, the queries and keys of a listed block, 0 for no lists, and
+            whether a block that is kept as a whole may reach beyond the last key.
     """
     rows, _, width, v_width = sizes
     factor, scale, diagonal, pitch = numbers
@@ -250,12 +297,20 @@ def attention_kernel(
         source_of(v_start, v_steps, sizes[1], v_width, FLAGS[8], BLOCK_N, BLOCK_V),
     )
     across = (inner, outer)
-    view = (mask_start, mask_steps, sizes, masks, scale, diagonal, batch, dropout, sources)
+    given = ()
+    if len(flexible):
+        given = (flexible[1], (batch // flexible[0]).to(tl.int32), (batch % flexible[0]).to(tl.int32))
+    view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, given, sources)
     # where the blocks of keys that all of the queries see end, and those that any of them sees
-    whole, last = sizes[1] // BLOCK_N * BLOCK_N, sizes[1]
-    if FLAGS[0]:
-        whole = tl.minimum(whole, tl.maximum(first + diagonal + 1, 0) // BLOCK_N * BLOCK_N)
-        last = tl.minimum(last, first + BLOCK_M + diagonal)
+    begin, whole, last, places = 0, sizes[1] // BLOCK_N * BLOCK_N, sizes[1], (0, 0)
+    if FLAGS[9][4]:
+        places = listed(flexible[2], batch, first, flexible[0], FLAGS[9][3], FLAGS[9][4])
+        whole, last = places[2], places[3]
+    else:
+        if FLAGS[0]:
+            whole = tl.minimum(whole, tl.maximum(first + diagonal + 1, 0) // BLOCK_N * BLOCK_N)
+            last = tl.minimum(last, first + BLOCK_M + diagonal)
+        begin = whole
     out_start, out_steps = placed(outs[0], batch, strides[0], batch_shape, RANK)
     if BACKWARD:
         grad_start, grad_steps = placed(operands[3], batch, strides[5], batch_shape, RANK)
@@ -270,21 +325,23 @@ def attention_kernel(
         tl.store(outs[2] + batch * pitch + row, logs)
         fixed = (q, grad, logs, delta)
         total = tl.zeros((BLOCK_M, BLOCK_E), dtype=FLAGS[5])
-        for start in range(0, whole, BLOCK_N):
-            total = query_step(total, fixed, start, row, across, view, PRODUCT, False, FLAGS, BLOCK_N)
-        for start in range(whole, last, BLOCK_N):
-            total = query_step(total, fixed, start, row, across, view, PRODUCT, True, FLAGS, BLOCK_N)
+        for index in range(0, whole, BLOCK_N):
+            start = start_of(index, places[0], FLAGS[9][4])
+            total = query_step(total, fixed, start, row, across, view, PRODUCT, FLAGS[9][5], FLAGS, BLOCK_N)
+        for index in range(begin, last, BLOCK_N):
+            start = start_of(index, places[1], FLAGS[9][4])
+            total = query_step(total, fixed, start, row, across, view, PRODUCT, 2, FLAGS, BLOCK_N)
         address = out_start + far * out_steps[0] + inner[None, :] * out_steps[1]
         tl.store(address, (total * factor).to(outs[0].dtype.element_ty), mask=inside & wide)
     else:
         total = tl.zeros((BLOCK_M, BLOCK_V), dtype=FLAGS[5])
         top, sums = tl.full((BLOCK_M,), float("-inf"), dtype=FLAGS[5]), tl.zeros((BLOCK_M,), dtype=FLAGS[5])
-        for start in range(0, whole, BLOCK_N):
-            carried = (total, top, sums)
-            total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, False, FLAGS, BLOCK_N)
-        for start in range(whole, last, BLOCK_N):
-            carried = (total, top, sums)
-            total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, True, FLAGS, BLOCK_N)
+        for index in range(0, whole, BLOCK_N):
+            start, carried = start_of(index, places[0], FLAGS[9][4]), (total, top, sums)
+            total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, FLAGS[9][5], FLAGS, BLOCK_N)
+        for index in range(begin, last, BLOCK_N):
+            start, carried = start_of(index, places[1], FLAGS[9][4]), (total, top, sums)
+            total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, 2, FLAGS, BLOCK_N)
         blind = sums == 0
         if FLAGS[7]:
             top = top * scale
@@ -313,12 +370,12 @@ def key_step(
     N: tl.constexpr,
 ):
     """The gradients of keys and of values, with the part of the queries from `start` on."""
-    sizes, scale, sources = view[2], view[4], view[8]
+    sizes, scale, sources = view[2], view[4][1], view[8]
     row, col = start + tl.arange(0, M), first + tl.arange(0, N)
     q = rows_of(sources[0], start, across[0], sizes[0], sizes[2], FLAGS[8], True, FLAGS[3], M)
     logs, none = tl.load(of_rows[1] + row), tl.zeros((N, M), dtype=grad_k.dtype)
     products = sum_of_products(k, tl.trans(q), none, PRODUCT)
-    scores = scored(products, row[None, :], col[:, None], view, EDGE, FLAGS[0], FLAGS[7])
+    scores = scored(products, row[None, :], col[:, None], view, EDGE, FLAGS)
     weights = power(scores, logs[None, :], scale, FLAGS[7])
     grad = rows_of(sources[1], start, across[1], sizes[0], sizes[3], FLAGS[8], True, FLAGS[4], M)
     delta = tl.load(of_rows[0] + row)
@@ -330,6 +387,7 @@ def key_step(
     else:
         grad_v = sum_of_products(weights.to(grad.dtype), grad, grad_v, PRODUCT)
     change = (change - delta[None, :]) * weights
+    change = before(change, products, weights, row[None, :], col[:, None], view, FLAGS)
     return sum_of_products(change.to(q.dtype), q, grad_k, PRODUCT), grad_v
 
 
@@ -343,6 +401,7 @@ def attention_keys_kernel(
     strides,
     numbers,
     dropout,
+    flexible,
     repeats,
     PRODUCT: tl.constexpr,
     RANK: tl.constexpr,
@@ -361,7 +420,7 @@ def attention_keys_kernel(
         repeats: so many neighbours in the batch share keys and values.
     """
     rows, cols, width, v_width = sizes
-    factor, scale, diagonal, pitch = numbers
+    factor, _, diagonal, pitch = numbers
     blocks = tl.cdiv(cols, BLOCK_N)
     program = tl.program_id(0)
     first = program % blocks * BLOCK_N
@@ -389,16 +448,25 @@ def attention_keys_kernel(
             source_of(q_start, q_steps, rows, width, FLAGS[8], BLOCK_M, BLOCK_E),
             source_of(grad_start, grad_steps, rows, v_width, FLAGS[8], BLOCK_M, BLOCK_V),
         )
-        view = (mask_start, mask_steps, sizes, masks, scale, diagonal, batch, dropout, sources)
+        given = ()
+        if len(flexible):
+            given = (flexible[1], (batch // flexible[0]).to(tl.int32), (batch % flexible[0]).to(tl.int32))
+        view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, given, sources)
         of_rows = (operands[4] + batch * pitch, operands[5] + batch * pitch)
-        if FLAGS[0]:
-            for start in range(begin, whole, BLOCK_M):
+        if FLAGS[9][4]:
+            places = listed(flexible[2], batch, first, flexible[0], FLAGS[9][4], FLAGS[9][3])
+        else:
+            places = (0, 0, rows, whole)
+        if FLAGS[0] or FLAGS[9][4]:
+            for index in range(begin, places[3], BLOCK_M):
+                start = start_of(index, places[1], FLAGS[9][3])
                 grad_k, grad_v = key_step(
-                    grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, True, FLAGS, BLOCK_M, BLOCK_N
+                    grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, 2, FLAGS, BLOCK_M, BLOCK_N
                 )
-        for start in range(whole, rows, BLOCK_M):
+        for index in range(whole, places[2], BLOCK_M):
+            start = start_of(index, places[0], FLAGS[9][3])
             grad_k, grad_v = key_step(
-                grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, False, FLAGS, BLOCK_M, BLOCK_N
+                grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, 0, FLAGS, BLOCK_M, BLOCK_N
             )
     k_start, k_steps = placed(outs[0], lead, strides[0], batch_shape, RANK)
     v_start, v_steps = placed(outs[1], lead, strides[6], batch_shape, RANK)

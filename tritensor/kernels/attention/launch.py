@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...memory import buffer
 from ...memory.array import DeviceArray
@@ -19,6 +19,9 @@ from ..random.philox import dropout_numbers
 from ..rowwise.kernel import contiguous
 from .kernel import attention_kernel, attention_keys_kernel
 from .reference import batch_of, is_shared
+
+if TYPE_CHECKING:
+    from .flexible import Plan
 
 
 class Tile(NamedTuple):
@@ -79,10 +82,16 @@ _INTERPRETED = 256
 _DESCRIBED_PRODUCTS = 1 << 24
 
 
+# What kernels without a plan take for its functions, and for what these read.
+_NO_PLAN: tuple[tuple[Any, ...], tuple[Any, ...]] = (None, None, None, 0, 0, False), ()
+
+
 class _Work:
     """The common part of the kernels' arguments: operands that share a batch, sizes, tiles and arithmetic."""
 
-    def __init__(self, found: dict[str, Any], scale: float, diagonal: int | None, **drawn: Any) -> None:
+    def __init__(
+        self, found: dict[str, Any], scale: float, diagonal: int | None, plan: Plan | None = None, **drawn: Any
+    ) -> None:
         q, k, v, self.mask = (found[name] for name in ("query", "key", "value", "mask"))
         self.operands, self.batch = (q, k, v), batch_of(q.shape, k.shape, v.shape)
         self.sizes = (*q.shape[-2:-1], k.shape[-2], k.shape[-1], v.shape[-1])
@@ -100,14 +109,15 @@ class _Work:
             self.mask = wide
         number = Float64 if kind is dtypes.float64 else float
         self.numbers = (number(scale), number(scale / math.log(2)), diagonal or 0)
-        self.folded, self.pitch = self.mask is None and scale > 0, self.sizes[0]
+        self.plan, self.pitch = plan, self.sizes[0]
+        self.folded = self.mask is None and scale > 0 and (plan is None or plan.score is None)
         self.dropout: tuple[Any, ...] = ()
         if drawn["p"]:
             *key, factor = dropout_numbers(**drawn, on_device=True)
             self.dropout = (*key, number(factor))
         self.flags = (
             diagonal is not None,
-            self.mask is not None or self.numbers[2] < 0,
+            self.mask is not None or plan is not None or self.numbers[2] < 0,
             bool(self.dropout) + (drawn["seed"].__class__ is DeviceArray),
         )
 
@@ -138,24 +148,21 @@ class _Work:
         block_e, block_v = (max(power_of_two(each), 16) for each in (width, v_width))
         reach = max(abs(step) for steps in strides for step in steps[-2:]) * max(block_e, block_v, *tile[:2])
         index = dtypes.int64 if reach >= 1 << 31 else dtypes.int32
+        functions, flexible = _NO_PLAN if self.plan is None else self.plan.of_kernel(which, cols)
         constants = {
             "PRODUCT": self.product,
             "RANK": len(batch),
             "FLAGS": (
-                *self.flags,
-                block_e != width,
-                block_v != v_width,
-                self.total,
-                index,
-                self.folded,
-                tile.described,
+                *(*self.flags, block_e != width, block_v != v_width, self.total, index),
+                *(self.folded, tile.described, functions),
             ),
             **({} if which == 2 else {"BACKWARD": which == 1}),
             **dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_E", "BLOCK_V"), (*tile[:2], block_e, block_v), strict=True)),
         }
         masks = () if self.mask is None else (self.mask,)
         numbers = (*self.numbers, self.pitch)
-        arguments = (self.sizes, batch, tuple(strides), numbers, self.dropout, *((shared,) if which == 2 else ()))
+        arguments = (self.sizes, batch, tuple(strides), numbers, self.dropout, flexible)
+        arguments = (*arguments, *((shared,) if which == 2 else ()))
         grid = -(-(cols if which == 2 else self.pitch) // tile[which // 2]) * (math.prod(self.batch) // shared)
         launch(
             attention_keys_kernel if which == 2 else attention_kernel,
@@ -190,6 +197,8 @@ class _Work:
         inner = max(least, 16)
         least_rows, least_cols = (inner, least) if which == 2 else (least, inner)
         fit = max(power_of_two(rows), least_rows), max(power_of_two(cols), least_cols)
+        if self.plan is not None and self.plan.size[0]:  # steps that fit into the listed blocks
+            fit = tuple([min(most, size & -size) for most, size in zip(fit, self.plan.size, strict=True)])
         return tile._replace(rows=min(tile.rows, fit[0]), cols=min(tile.cols, fit[1]), described=described)
 
 
@@ -239,14 +248,16 @@ def _gathered(outs: Sequence[Any], found: dict[str, Any], diagonal: int | None) 
 def launch_attention(outs: Sequence[DeviceArray], found: dict[str, Any], **metadata: Any) -> None:
     """Results and logarithms in `outs`."""
     if outs[1].size:
-        outs, found = _gathered(outs, found, metadata["diagonal"])
+        if "plan" not in metadata:
+            outs, found = _gathered(outs, found, metadata["diagonal"])
         work = _Work(found, **metadata)
         work.run(0, work.tile(0, *work.operands[1:]), outs, (), (), "attention")
 
 
 def launch_backward(outs: Sequence[DeviceArray], found: dict[str, Any], **metadata: Any) -> None:
     """The gradients of queries, keys and values in `outs`."""
-    outs, found = _gathered(outs, found, metadata["diagonal"])
+    if "plan" not in metadata:
+        outs, found = _gathered(outs, found, metadata["diagonal"])
     work = _Work(found, **metadata)
     logsumexp, grad, (q, k, v) = contiguous(found["logsumexp"]), found["grad"], work.operands
     if not work.sizes[0] * work.sizes[1] * math.prod(work.batch):
@@ -254,7 +265,7 @@ def launch_backward(outs: Sequence[DeviceArray], found: dict[str, Any], **metada
             copy_into(out, 0)
         return
     tiles = work.tile(1, k, v), work.tile(2, q, grad)
-    most = max(tile.rows for tile in tiles)
+    most = max(*[tile.rows for tile in tiles], work.plan.size[0] if work.plan else 0)
     work.pitch = -(-work.sizes[0] // most) * most  # the kernel of keys reads whole blocks of sums and logarithms
     delta, logs = (buffer.empty((math.prod(work.batch), work.pitch), work.total.numpy, k.device) for _ in range(2))
     work.run(1, tiles[0], (outs[0], delta, logs), (grad, found["out"]), (logsumexp,), "attention_queries")

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import settings
+from ...autograd.levels import levels_of
 from ...autograd.mode import recording
 from ...autograd.precision import without_casts
 from ...errors import ShapeError, UnsupportedError, require, warn
@@ -22,8 +24,10 @@ from ...functional.elementwise.pointwise import where
 from ...functional.views.joining import cat
 from ...functional.window.filling import pad
 from ...kernels.attention.family import attention
+from ...kernels.attention.flexible import Lists, Plan, flexible
 from ...operators.autocasting import cast
 from ...tensors import Tensor
+from ...types.devices import cpu
 from ...types.dtypes import float32
 from .block_mask import (
     _DEFAULT_SPARSE_BLOCK_SIZE,
@@ -39,6 +43,7 @@ from .block_mask import (
     sliced,
 )
 from .block_mask import _mask_mod_signature as _mask_mod_signature  # for annotations of programs
+from .traced import traced
 
 __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask"]
 __all__ += ["create_mask", "flex_attention", "noop_mask", "or_masks"]
@@ -112,7 +117,9 @@ def flex_attention(
     factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)
     query, key, value = cast({"cpu": "lower", "cuda": "lower"}, query, key, value)
     key, value = (x.to(query.dtype).expand(query.shape[0], *x.shape[1:]) for x in (key, value))
-    out, *aux = without_casts(_computed, (query, key, value), block_mask, score_mod, factor, wanted)
+    given = (query, key, value), block_mask, score_mod, factor, wanted
+    found = without_casts(_in_kernels, *given)
+    out, *aux = without_casts(_computed, *given) if found is None else found
     return out if not return_lse and return_aux is None else (out, aux[0] if return_lse else AuxOutput(*aux))
 
 
@@ -209,6 +216,35 @@ class _Rows:
         rows = np.arange(len(row))
         given = self.indices(rows, row)
         return bool((self.kept(rows, row, 1, given) == (given[2][0].unsqueeze(-1) >= given[3][0].unsqueeze(-2))).all())
+
+
+def _in_kernels(
+    operands: tuple[Tensor, Tensor, Tensor], mask: BlockMask | None, score_mod: Any, scale: float, wanted: AuxRequest
+) -> list[Any] | None:
+    """As `_computed`, by kernels that call the functions and pass over the mask's lists; None where these cannot."""
+    q, k, v = operands
+    needs = recording.enabled and any(x._needs for x in operands)
+    size = (0, 0) if mask is None else mask.BLOCK_SIZE
+    if q.device is cpu or (score_mod is None and mask is None) or wanted.max_scores or (wanted.lse and needs):
+        return None
+    steps = [side & -side for side in size if side]  # of blocks whose sides are no multiples of 16, tiles are no parts
+    if q.dtype.itemsize > 4 or min(steps, default=16) < 16 or not fits_kernels(*operands) or levels_of(operands):
+        return None
+    if settings.check.value or not q.numel() * k.numel() * v.numel():
+        return None
+    functions = traced(score_mod, None if mask is None else mask.mask_mod, q.device)
+    if functions is None:
+        return None
+
+    def again(*operands: Tensor) -> Tensor:
+        found: Tensor = _computed(operands, mask, score_mod, scale, AuxRequest())[0]  # type: ignore[arg-type]
+        return found
+
+    by_rows, by_columns = (None, None) if mask is None else (Lists(*each) for each in mask.lists())
+    plan = Plan(*functions, q.shape[1], size, by_rows, by_columns, again)
+    out, logs = flexible(q.unflatten(1, (k.shape[1], -1)), k.unsqueeze(2), v.unsqueeze(2), scale=scale, plan=plan)
+    logs = logs.flatten(1, 2).masked_fill(logs.flatten(1, 2) == math.inf, -math.inf) if wanted.lse else None
+    return [out.flatten(1, 2), logs, None]
 
 
 def _computed(
