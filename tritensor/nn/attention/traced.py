@@ -1,8 +1,8 @@
 """Functions of scores and indices as device functions: they run once on symbols, which write down what is computed.
 
-A symbol stands for a number of each score. Elementwise operators of symbols are calls of the operators' own bodies;
-indices by symbols into tensors are loads. What a function does beyond that (reads elements, branches, reduces) has no
-text, and raises `Untraceable`. Beside each value its slope by the score is written down, as far as operators have one.
+A symbol stands for a number of each score. Elementwise operators of symbols become text, indices by symbols into
+tensors become loads, and beside each value its slope by the score is written down. What a function does beyond that
+(reads elements, branches, reduces) has no text and raises `Untraceable`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...autograd.mode import recording
 from ...ground.overriding import install
@@ -22,19 +22,59 @@ from ...runtime.launch import DeviceFunction, device_function
 from ...tensors import Tensor
 from ...types.dtypes import bool_, float32
 
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_INFIX |= {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "logical_and": "&", "logical_or": "|"}
-_COMPARED, _JOINED = frozenset(("lt", "le", "gt", "ge", "eq", "ne")), ("bitwise_and", "bitwise_or", "bitwise_xor")
-# By the names of operators on a floating number x with the result y, the slope of y; None where it is zero.
-_SLOPES: dict[str, str | None] = dict.fromkeys(("floor", "ceil", "round", "trunc", "sign"))
-_SLOPES |= {"exp": "y", "exp2": "y * 0.6931471805599453", "expm1": "y + 1", "log": "1 / x", "log1p": "1 / (1 + x)"}
-_SLOPES |= {"log2": "1.4426950408889634 / x", "sqrt": "0.5 / y", "rsqrt": "-0.5 * y * y * y", "reciprocal": "-y * y"}
-_SLOPES |= {"tanh": "1 - y * y", "sigmoid": "y * (1 - y)", "relu": "tl.where(x > 0, 1.0, 0.0)", "square": "2 * x"}
-_SLOPES |= {"sin": "tl.cos(x)", "cos": "-tl.sin(x)", "abs": "tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))"}
-_OTHER_NAMES = {"true_divide": "div", "divide": "div", "truediv": "div", "absolute": "abs", "negative": "neg"}
-_OTHER_NAMES |= {"multiply": "mul", "subtract": "sub", "greater": "gt", "greater_equal": "ge", "less": "lt"}
-_OTHER_NAMES |= {"less_equal": "le", "not_equal": "ne", "clamp_min": "maximum", "clamp_max": "minimum"}
-_OTHER_NAMES |= {"bitwise_not": "logical_not", "clip": "clamp", "type": "to", "min": "minimum", "max": "maximum"}
+_TEXT = {name: f"{name}(x)" for name in ("floor", "ceil", "trunc", "sign", "erf", "sin", "cos", "tanh", "exp")}
+_TEXT |= {name: f"{name}(x)" for name in ("exp2", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sigmoid", "relu")}
+_BODIES = tuple(_TEXT)
+_LARGER, _SMALLER = "((x >= y) | (x != x))", "((x <= y) | (x != x))"
+_BY_ZERO = "((x % y != 0) & ((x % y < 0) != (y < 0)))"  # Python's integers are divided to below, Triton's to zero
+# By an operator's name, what it is of x, y and z; its dtype follows those of its operands.
+_TEXT |= {
+    "add": "x + y",
+    "sub": "x - y",
+    "mul": "x * y",
+    "neg": "-x",
+    "square": "x * x",
+    "abs": "tl.where(x < 0, -x, x)",
+}
+_TEXT |= {"maximum": f"tl.where({_LARGER}, x, y)", "minimum": f"tl.where({_SMALLER}, x, y)", "div": "x / y"}
+_TEXT |= {"where": "tl.where(z, x, y)", "remainder": f"x % y + tl.where({_BY_ZERO}, y, 0)"}
+_TEXT |= {"floordiv": f"x // y - {_BY_ZERO}.to(tl.int32)"}
+_INTEGERS, _FLOATS = ("floordiv", "remainder"), (*_BODIES, "div")
+_COMPARED = {"lt": "x < y", "le": "x <= y", "gt": "x > y", "ge": "x >= y", "eq": "x == y", "ne": "x != y"}
+_LOGICAL = {"bitwise_and": "x & y", "bitwise_or": "x | y", "bitwise_xor": "x ^ y", "bitwise_not": "x == 0"}
+# By the same names the slopes by x and by y, times that of each, which is u, where the value is v; others have none.
+_SLOPES = {"add": ("u", "u"), "sub": ("u", "-u"), "mul": ("u * y", "u * x"), "div": ("u / y", "-v / y * u")}
+_SLOPES |= {"neg": ("-u",), "square": ("2 * x * u",), "abs": ("tl.where(x < 0, -u, u)",), "exp": ("v * u",)}
+_SLOPES |= {
+    "exp2": ("v * 0.6931471805599453 * u",),
+    "expm1": ("(v + 1) * u",),
+    "log": ("u / x",),
+    "sqrt": ("0.5 / v * u",),
+}
+_SLOPES |= {"log2": ("1.4426950408889634 / x * u",), "log1p": ("u / (1 + x)",), "rsqrt": ("-0.5 * v * v * v * u",)}
+_SLOPES |= {"tanh": ("(1 - v * v) * u",), "sigmoid": ("v * (1 - v) * u",), "relu": ("tl.where(x > 0, u, 0.0)",)}
+_SLOPES |= {"sin": ("tl.cos(x) * u",), "cos": ("-tl.sin(x) * u",), "erf": ("1.1283791670955126 * tl.exp(-x * x) * u",)}
+_SLOPES |= {
+    name: (f"tl.where({test}, u, 0.0)", f"tl.where({test}, 0.0, u)")
+    for name, test in (("maximum", _LARGER), ("minimum", _SMALLER), ("where", "z"))
+}
+_FLAT = ("floor", "ceil", "trunc", "sign")  # of which the slope is zero
+_OTHER = {
+    "true_divide": "div",
+    "truediv": "div",
+    "mod": "remainder",
+    "floor_divide": "floordiv",
+    "invert": "bitwise_not",
+}
+_OTHER |= {
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "clamp_min": "maximum",
+    "clamp_max": "minimum",
+}
+_OTHER |= {name: name.replace("logical", "bitwise") for name in ("logical_and", "logical_or", "logical_not")}
+_SYNTAX = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 _REACH = 1 << 31
 
 
@@ -42,96 +82,146 @@ class Untraceable(Exception):
     """A function does what symbols have no text for."""
 
 
-class Functions(NamedTuple):
-    """What was traced: a function of a score, its slope, and a mask, each None if there is none, and what they read."""
-
-    score: DeviceFunction | None
-    slope: DeviceFunction | None
-    kept: DeviceFunction | None
-    captured: tuple[Tensor, ...]
-
-
 class _Text:
     """The lines that are written, and the tensors that they read."""
 
-    def __init__(self, captured: list[Tensor], device: Any) -> None:
+    def __init__(self, captured: list[Tensor], device: object) -> None:
         self.captured, self.device = captured, device
-        self.lines: list[str] = []
-        self.known: dict[str, str] = {}
+        self.names: dict[str, str] = {}
 
-    def variable(self, text: str) -> str:
-        """The name of a variable with the value of an expression."""
-        name = self.known.get(text)
-        if name is None:
-            name = self.known[text] = f"t{len(self.lines)}"
-            self.lines.append(f"{name} = {text}")
-        return name
+    def name(self, text: str) -> str:
+        """The variable with the value of an expression."""
+        return self.names.setdefault(text, f"t{len(self.names)}")
 
-    def place(self, x: Tensor) -> str:
-        """What a tensor's address, sizes and strides are called."""
-        if x.device != self.device or not isinstance(x._data, DeviceArray) or (recording.enabled and x._needs):
-            raise Untraceable("a tensor of another device, or one that needs a gradient")
-        if sum(abs(step) * size for step, size in zip(x._data.strides, x.shape)) >= _REACH or x.is_complex():
+    def element(self, x: Tensor, indices: Sequence[Any] = ()) -> Symbol:
+        """An element of a tensor; zero beyond its ends, where there are no scores."""
+        wrong = x.device != self.device or not isinstance(x._data, DeviceArray) or (recording.enabled and x._needs)
+        if wrong or x.is_complex() or (x.is_floating_point() and x._data.itemsize > 4):
+            raise Untraceable("a tensor of another device or dtype, or one that needs a gradient")
+        if sum(abs(step) * size for step, size in zip(x._data.strides, x.shape)) >= _REACH:
             raise Untraceable("a tensor that 32 bits do not reach")
         at = next((at for at, known in enumerate(self.captured) if known is x), len(self.captured))
         if at == len(self.captured):
             self.captured.append(x)
-        return f"given[{at}]"
+        address, inside = f"given[{at}][0]", []
+        for dim, index in enumerate(self.symbol(each) for each in indices):
+            if index.kind != "int":
+                raise Untraceable("a mask as an index")
+            size = f"given[{at}][1][{dim}]"
+            place = self.name(f"({index.name} + tl.where({index.name} < 0, {size}, 0)).to(tl.int32)")
+            inside.append(f"({place} >= 0) & ({place} < {size})")
+            address += f" + {place} * given[{at}][2][{dim}]"
+        load = f"tl.load({address}{', mask=' if inside else ''}{' & '.join(inside)}{', other=0' if inside else ''})"
+        if x.dtype is bool_:
+            return Symbol(self, self.name(f"{load} != 0"), "bool")
+        whole = not x.is_floating_point()
+        return Symbol(self, self.name(load if whole else f"{load}.to(tl.float32)"), "int" if whole else "float")
+
+    def symbol(self, x: Any) -> Symbol:
+        """Anything that a function takes beside symbols, as one."""
+        if isinstance(x, Symbol):
+            return x
+        if isinstance(x, Tensor) and x.ndim == 0:
+            return self.element(x)
+        if x.__class__ in (bool, float) or (x.__class__ is int and abs(x) < _REACH):
+            text = repr(x) if x - x == 0 else f'float("{x!r}")'
+            return Symbol(self, f"tl.full((), {text}, tl.{_TYPES[x.__class__.__name__]})", x.__class__.__name__)
+        raise Untraceable(f"an argument {x!r:.40}")
+
+    def call(self, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+        """What an operator makes of symbols."""
+        name = _OTHER.get(name.strip("_"), name.strip("_"))
+        if name in ("new_ones", "new_zeros", "new_full"):
+            value = args[2] if name == "new_full" else name == "new_ones"
+            if tuple(args[1]) or named.get("dtype", bool_) is not bool_:
+                raise Untraceable("a new tensor")
+            return self.symbol(bool(value))
+        if name in ("to", "float", "int", "long", "bool") and not named:
+            kind = name if name != "to" else {float32: "float", bool_: "bool"}.get(args[1])
+            return self.cast(args[0], "int" if kind == "long" else kind)
+        if name == "clamp":
+            low, high = ({"min": None, "max": None} | named | dict(zip(("min", "max"), args[1:]))).values()
+            low = args[0] if low is None else self.call("maximum", (args[0], low), {})
+            return low if high is None else self.call("minimum", (low, high), {})
+        if name == "pow" and args[1].__class__ in (int, float) and args[1] == 2:
+            name, args = "square", args[:1]
+        text = {**_TEXT, **_COMPARED, **_LOGICAL}.get(name)
+        if named or text is None or len(args) != len({*re.findall(r"\b[xyz]\b", text)}):
+            raise Untraceable(name)
+        z, *operands = (self.symbol(x) for x in (args if name == "where" else (0, *args)))
+        kinds = [x.kind for x in operands]
+        kind = next(each for each in ("float", "int", "bool") if each in kinds)
+        kind = "float" if name in _FLOATS else kind
+        if (
+            (kind != "int" and name in _INTEGERS)
+            or (kind == "float" and name in _LOGICAL)
+            or (kind == "bool" and name in _TEXT and name != "where")
+            or (kind == "int" and name == "bitwise_not")
+        ):
+            raise Untraceable(f"{name} of {kind}")
+        x, y = ([self.cast(x, kind) for x in operands] * 2)[:2]
+        known = {"x": x.name, "y": y.name, "z": z.name}
+        value = self.name(_filled("x.to(tl.int64) * y" if (name, kind) == ("mul", "int") else text, known))
+        slopes = []
+        for operand, slope in zip((x, y), _SLOPES.get(name, ())):
+            if operand.slope:
+                slopes.append(_filled(slope, {**known, "u": operand.slope, "v": value}))
+        if not slopes and name not in (*_FLAT, *_COMPARED) and (x.slope or y.slope):
+            raise Untraceable(f"the slope of {name}")
+        kind = "bool" if name in _COMPARED else kind
+        return Symbol(self, value, kind, self.name(" + ".join(f"({each})" for each in slopes)) if slopes else "")
+
+    def cast(self, x: Symbol, kind: Any) -> Symbol:
+        """A symbol as one of another kind."""
+        if kind == x.kind:
+            return x
+        if kind == "bool":
+            return Symbol(self, self.name(f"{x.name} != 0"), kind)
+        if kind not in _TYPES or x.kind == "float":
+            raise Untraceable("a dtype")
+        return Symbol(self, self.name(f"{x.name}.to(tl.{_TYPES[kind]})"), kind)
+
+
+_TYPES = {"float": "float32", "int": "int32", "bool": "int1"}
+
+
+def _filled(text: str, names: dict[str, str]) -> str:
+    return re.sub(r"\b[xyzuv]\b", lambda found: names[found[0]], text)
 
 
 class Symbol:
-    """A number of each score: an expression, whether it is "float", "int" or "bool", and its slope, None for zero."""
+    """A number of each score: a variable, whether it is "float", "int" or "bool", and its slope, empty for zero."""
 
-    def __init__(self, text: _Text, name: str, kind: str, slope: str | None = None) -> None:
-        self._text, self._name, self._kind, self._slope = text, name, kind, slope
+    def __init__(self, text: _Text, name: str, kind: str, slope: str = "") -> None:
+        self.text, self.name, self.kind, self.slope = text, name, kind, slope
 
     @classmethod
-    def __torch_function__(
-        cls, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
         """What a public function of tensors makes of symbols."""
-        symbol = next((x for x in args if isinstance(x, Symbol)), None)
-        if func.__name__ in ("__getitem__", "getitem") and isinstance(args[0], Tensor):
+        if func.__name__ in ("__getitem__", "getitem"):
             return _Indexed(args[0], ())[args[1]]
-        if symbol is None:
-            raise Untraceable(func.__name__)
-        return _called(symbol._text, func.__name__, args, kwargs or {})
+        return next(x.text for x in args if isinstance(x, Symbol)).call(func.__name__, args, kwargs or {})
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("dtype", "device", "shape", "ndim"):
-            return {"dtype": {"bool": bool_}.get(self._kind), "device": self._text.device, "shape": (), "ndim": 0}[name]
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *args, **kwargs: _called(self._text, name, (self, *args), kwargs)
+        return lambda *args, **named: self.text.call(name, (self, *args), named)
 
     def __bool__(self) -> bool:
-        raise Untraceable("a branch")
+        raise Untraceable("a branch, or a number of Python's")
 
-    def __index__(self) -> int:
-        raise Untraceable("an index of Python's")
-
-    __iter__ = __len__ = __float__ = __int__ = __index__  # type: ignore[assignment]
+    __iter__ = __len__ = __float__ = __int__ = __index__ = __bool__  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]
 
 
 def _operator(name: str, turned: bool = False) -> Callable[..., Any]:
-    def method(self: Symbol, *others: Any) -> Any:
-        return _called(self._text, name, (*others, self) if turned else (self, *others), {})
-
-    return method
+    return lambda self, *others: self.text.call(name, (*others, self) if turned else (self, *others), {})
 
 
-for _dunder, _name in (
-    *[
-        (each, each)
-        for each in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge", "eq")
-    ],
-    *(("ne", "ne"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("invert", "logical_not")),
-    *(("neg", "neg"), ("abs", "abs")),
-):
-    setattr(Symbol, f"__{_dunder}__", _operator(_name))
-    if _dunder in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
-        setattr(Symbol, f"__r{_dunder}__", _operator(_name, True))
+for _name in (*_SYNTAX, *_COMPARED, "invert", "neg", "abs"):
+    setattr(Symbol, f"__{_name}__", _operator(_name))
+for _name in _SYNTAX:
+    setattr(Symbol, f"__r{_name}__", _operator(_name, True))
 
 
 class _Indexed:
@@ -146,212 +236,39 @@ class _Indexed:
             raise Untraceable("an index")
         if len(indices) < self.tensor.ndim:
             return _Indexed(self.tensor, indices)
-        text = next(x._text for x in indices if isinstance(x, Symbol))
-        place = text.place(self.tensor)
-        offsets, inside = [f"{place}[0]"], []
-        for dim, x in enumerate(indices):
-            size = f"{place}[1][{dim}]"
-            if isinstance(x, Symbol):
-                if x._kind != "int":
-                    raise Untraceable("a mask as an index")
-                at = text.variable(f"tl.where({x._name} < 0, {x._name} + {size}, {x._name}).to(tl.int32)")
-                inside.append(f"({at} >= 0) & ({at} < {size})")
-            else:
-                at = str(x % max(self.tensor.shape[dim], 1))
-            offsets.append(f"{at} * {place}[2][{dim}]")
-        loaded = f"tl.load({' + '.join(offsets)}, mask={' & '.join(inside)}, other=0)"
-        return _loaded(text, loaded, self.tensor)
-
-    @classmethod
-    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise Untraceable(func.__name__)
-
-
-def _loaded(text: _Text, load: str, of: Tensor) -> Symbol:
-    """The symbol of an element of a tensor."""
-    if of.dtype is bool_:
-        return Symbol(text, text.variable(f"{load} != 0"), "bool")
-    if not of.is_floating_point():
-        return Symbol(text, text.variable(load), "int")
-    if of.dtype.itemsize > 4:
-        raise Untraceable("float64")
-    return Symbol(text, text.variable(f"{load}.to(tl.float32)"), "float")
-
-
-def _symbol(text: _Text, x: Any) -> Symbol:
-    """Anything that a function takes beside symbols, as one."""
-    if isinstance(x, Symbol):
-        return x
-    if isinstance(x, Tensor) and x.ndim == 0:
-        if x.device == text.device:
-            return _loaded(text, f"tl.load({text.place(x)}[0])", x)
-        x = None if x._needs else x.item()
-    if x.__class__ is bool:
-        return Symbol(text, str(x), "bool")
-    if x.__class__ is int and abs(x) < _REACH:
-        return Symbol(text, f"({x})", "int")
-    if x.__class__ is float:
-        return Symbol(text, f"({x!r})" if x - x == 0 else f'float("{x!r}")', "float")
-    raise Untraceable(f"an argument {x!r:.40}")
-
-
-def _called(text: _Text, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    name = name.strip("_")
-    name = _OTHER_NAMES.get(name, name)
-    if kwargs.pop("dtype", bool_) not in (bool_, float32) or kwargs.pop("device", text.device) != text.device:
-        raise Untraceable("a dtype")
-    if name in ("new_ones", "new_zeros", "new_full"):
-        shape, value = args[1], args[2] if name == "new_full" else name == "new_ones"
-        if tuple(shape):
-            raise Untraceable("a shape")
-        return _symbol(text, value)
-    if name == "clamp":
-        low, high = (*args[1:], None, None)[:2]
-        low, high = kwargs.pop("min", low), kwargs.pop("max", high)
-        low = args[0] if low is None else _called(text, "maximum", (args[0], low), {})
-        return low if high is None else _called(text, "minimum", (low, high), {})
-    if name in ("to", "float", "int", "long", "bool"):
-        kind = name if name != "to" else args[1]
-        return _cast(text, args[0], {"long": "int", float32: "float", bool_: "bool"}.get(kind, kind))
-    if kwargs:
-        raise Untraceable(f"{name} with {', '.join(kwargs)}")
-    symbols = [_symbol(text, x) for x in args]
-    if len(symbols) == 1:
-        return _of_one(text, name, *symbols)
-    if name == "where" and len(symbols) == 3:
-        condition, x, y = symbols
-        x, y, kind = _alike(text, x, y)
-        value = text.variable(f"tl.where({condition._name}, {x._name}, {y._name})")
-        return Symbol(text, value, kind, _chosen(text, condition._name, x, y))
-    if len(symbols) == 2:
-        return _of_two(text, name, *symbols)
-    raise Untraceable(name)
-
-
-def _cast(text: _Text, x: Symbol, kind: Any) -> Symbol:
-    if kind == x._kind:
-        return x
-    if kind == "bool":
-        return Symbol(text, text.variable(f"{x._name} != 0"), "bool")
-    if x._name.startswith("(") and kind == "float":  # a number
-        return Symbol(text, f"{x._name[1:-1]}.0", kind)
-    if kind not in ("float", "int") or (kind == "int" and x._kind == "float"):
-        raise Untraceable("a dtype")
-    return Symbol(text, text.variable(f"{x._name}.to(tl.{kind}32)"), kind)
-
-
-def _alike(text: _Text, x: Symbol, y: Symbol) -> tuple[Symbol, Symbol, str]:
-    kind = next(each for each in ("float", "int", "bool") if each in (x._kind, y._kind))
-    return _cast(text, x, kind), _cast(text, y, kind), kind
-
-
-def _chosen(text: _Text, condition: str, x: Symbol, y: Symbol) -> str | None:
-    """The slope of what is x where a condition holds, and y elsewhere."""
-    if x._slope is None and y._slope is None:
-        return None
-    return text.variable(f"tl.where({condition}, {x._slope or '0.0'}, {y._slope or '0.0'})")
-
-
-def _of_one(text: _Text, name: str, x: Symbol) -> Symbol:
-    if name == "logical_not":
-        if x._kind != "bool":
-            raise Untraceable(name)
-        return Symbol(text, text.variable(f"{x._name} == 0"), "bool")
-    if name == "neg":
-        return _of_two(text, "sub", _symbol(text, 0), x)
-    if name == "abs" and x._kind == "int":
-        return Symbol(text, text.variable(f"tl.where({x._name} < 0, -{x._name}, {x._name})"), "int")
-    if name not in _SLOPES:
-        raise Untraceable(name)
-    x = _cast(text, x, "float")
-    value = text.variable(f"{name}({x._name})")
-    slope = _SLOPES[name]
-    if x._slope is None or slope is None:
-        return Symbol(text, value, "float")
-    own = re.sub(r"\b[xy]\b", lambda found: x._name if found[0] == "x" else value, slope)
-    return Symbol(text, value, "float", text.variable(f"({own}) * {x._slope}"))
-
-
-def _of_two(text: _Text, name: str, x: Symbol, y: Symbol) -> Symbol:
-    if name == "pow":
-        if y._name == "(2)":
-            return _of_two(text, "mul", x, x)
-        raise Untraceable(name)
-    if name in ("logical_and", "logical_or"):
-        x, y = _cast(text, x, "bool"), _cast(text, y, "bool")
-    x, y, kind = _alike(text, x, y)
-    if kind == "bool" and name in ("add", "sub", "mul", "maximum", "minimum"):
-        raise Untraceable(f"{name} of booleans")
-    if name in ("floordiv", "floor_divide", "mod", "remainder"):
-        if kind != "int":
-            raise Untraceable(name)
-        rest = text.variable(f"{x._name} % {y._name}")
-        off = text.variable(f"({rest} != 0) & (({rest} < 0) != ({y._name} < 0))")  # as Python rounds, to below
-        if name in ("mod", "remainder"):
-            return Symbol(text, text.variable(f"tl.where({off}, {rest} + {y._name}, {rest})"), "int")
-        rest = text.variable(f"tl.where({off}, {rest} + {y._name}, {rest})")
-        return Symbol(text, text.variable(f"({x._name} - {rest}) // {y._name}"), "int")
-    if name in ("div", "truediv"):
-        x, y = _cast(text, x, "float"), _cast(text, y, "float")
-        value = text.variable(f"{x._name} / {y._name}")
-        slope = None if x._slope is None else f"{x._slope} / {y._name}"
-        if y._slope is not None:
-            slope = f"{slope or '0.0'} - {value} * {y._slope} / {y._name}"
-        return Symbol(text, value, "float", slope and text.variable(slope))
-    if name in ("maximum", "minimum"):
-        more = ">=" if name == "maximum" else "<="
-        condition = f"({x._name} {more} {y._name}) | ({x._name} != {x._name})"
-        value = text.variable(f"tl.where({condition}, {x._name}, {y._name})")
-        return Symbol(text, value, kind, _chosen(text, condition, x, y))
-    if name not in _INFIX or (name in _JOINED and kind == "float"):
-        raise Untraceable(name)
-    value = text.variable(f"{x._name} {_INFIX[name]} {y._name}")
-    if name in _COMPARED or kind != "float":
-        return Symbol(text, value, "bool" if name in _COMPARED else kind)
-    slope = None
-    if name == "mul":
-        parts = [f"{one._slope} * {other._name}" for one, other in ((x, y), (y, x)) if one._slope is not None]
-        slope = " + ".join(parts) or None
-    elif x._slope is not None or y._slope is not None:
-        slope = f"{x._slope or '0.0'} {_INFIX[name]} {y._slope or '0.0'}"
-    return Symbol(text, value, kind, slope and text.variable(slope))
+        return next(x.text for x in indices if isinstance(x, Symbol)).element(self.tensor, indices)
 
 
 @lru_cache(1024)
 def _function(name: str, parameters: str, lines: tuple[str, ...], result: str) -> DeviceFunction:
     """The device function of a text; the same one for the same text, so that it is compiled once."""
-    scope: dict[str, Any] = {"__name__": __name__}
-    for each in _SLOPES:
-        if any(f"{each}(" in line for line in lines):
-            scope[each] = body_function(registry[each])
+    used = {each for line in lines for each in re.findall(r"\w+", line)}.intersection(_BODIES)
+    scope: dict[str, Any] = {"__name__": __name__, **{each: body_function(registry[each]) for each in used}}
     text = "\n    ".join([f"def {name}({parameters}):", *lines, f"return {result}"])
     return device_function(written(text + "\n", name, scope), name=name)
 
 
-def _traced(
-    function: Callable[..., Any], kind: str, captured: list[Tensor], device: Any
-) -> tuple[DeviceFunction, DeviceFunction | None]:
-    """A function, and its slope by its first argument if that is a score."""
-    text, score = _Text(captured, device), kind == "float"
-    indices = [Symbol(text, name, "int") for name in ("b", "h", "row", "col")]
-    found = function(*([Symbol(text, "score", "float", "1.0")] if score else []), *indices)
-    found = _cast(text, _symbol(text, found), kind)
-    name, lines = "score_mod" if score else "mask_mod", tuple(text.lines)
-    parameters = "score, given, b, h, row, col" if score else "given, b, h, row, col"
-    value = _function(name, parameters, lines, found._name)
-    return value, _function("slope_of_" + name, parameters, lines, found._slope or "0.0") if score else None
-
-
-def traced(score_mod: Any, mask_mod: Any, device: Any) -> Functions | None:
-    """The device functions of a function of scores and of a mask, each or None; None if one cannot be traced."""
+def traced(
+    score_mod: Callable[..., Any] | None, mask_mod: Callable[..., Any] | None, device: object
+) -> tuple[DeviceFunction | None, DeviceFunction | None, DeviceFunction | None, tuple[Tensor, ...]] | None:
+    """The device functions of a function of scores, of its slope and of a mask, each None if there is none, and the
+    tensors that they read; None if a function cannot be traced."""
     install()  # so that functions of tensors ask symbols
     captured: list[Tensor] = []
-    score = slope = kept = None
-    try:
-        if score_mod is not None:
-            score, slope = _traced(score_mod, "float", captured, device)
-        if mask_mod is not None:
-            kept, _ = _traced(mask_mod, "bool", captured, device)
-    except Exception:  # whatever it is, the function itself raises it again
-        return None
-    return Functions(score, slope, kept, tuple(captured))
+    made: list[DeviceFunction | None] = []
+    for function, name, kind in ((score_mod, "score_mod", "float"), (mask_mod, "mask_mod", "bool")):
+        if function is None:
+            made += [None] * (2 if kind == "float" else 1)
+            continue
+        text, first = _Text(captured, device), ("score",) * (kind == "float")
+        symbols = [Symbol(text, each, "float", "1.0") for each in first]
+        symbols += [Symbol(text, each, "int") for each in ("b", "h", "row", "col")]
+        try:
+            found = text.cast(text.symbol(function(*symbols)), kind)
+        except Exception:  # whatever it is, the function itself raises it again
+            return None
+        parameters, lines = ", ".join([*first, "given, b, h, row, col"]), [f"{y} = {x}" for x, y in text.names.items()]
+        results = (found.name, found.slope or "0.0") if kind == "float" else (found.name,)
+        made += [_function(name, parameters, tuple(lines), result) for result in results]
+    score, slope, kept = made
+    return score, slope, kept, tuple(captured)
