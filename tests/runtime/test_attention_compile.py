@@ -25,7 +25,7 @@ from tritensor.runtime.binary import usage
 from ..devices.compile_only import compile_only
 
 SHARED = 232448  # bytes that a program may have on sm_90; 227 KB
-DTYPES = dict.fromkeys(("described", "half", "mma"), torch.bfloat16) | {"double": torch.float64}
+DTYPES = dict.fromkeys(("described half", "half", "mma"), torch.bfloat16) | {"double": torch.float64}
 # Bytes of spilled registers a thread, by product and width: three products keep two parts of each operand.
 SPILLED = {("tf32x3", 256): 304, ("ieee", 256): 304, ("double", 128): 152}
 
@@ -43,8 +43,8 @@ def compiled(
     dtype = DTYPES.get(product, torch.float32)
     target = ("cuda", 80) if product == "mma" else target
     before, least = precision.get_product(), launch._DESCRIBED_PRODUCTS
-    precision.set_product("none" if product in DTYPES else product)
-    launch._DESCRIBED_PRODUCTS = 0 if product == "described" else 1 << 60
+    precision.set_product("none" if product in DTYPES else product.removeprefix("described "))
+    launch._DESCRIBED_PRODUCTS = 0 if product.startswith("described") else 1 << 60
     try:
         with compile_only(target) as device, torch.no_grad():
             x = torch.empty(2, 4, 1024, width, dtype=dtype, device="cuda")
@@ -89,12 +89,12 @@ def test_every_tile_is_sound(product: str, width: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"masked": True}, {"p": 0.5}, {"diagonal": None}, {"diagonal": -1}], ids=str)
 @pytest.mark.parametrize("width", [64, 128, 256])
-@pytest.mark.parametrize("product", ["described", "half", "mma"])
+@pytest.mark.parametrize("product", ["described half", "half", "mma"])
 def test_options_are_sound(product: str, width: int, options: dict[str, Any]) -> None:
     found = compiled(product, width, **options)
     assert_sound(found)
     tiles = "cp.async.bulk.tensor" in "".join(made.asm["ptx"] for made in found.values())
-    assert tiles == (product == "described" and not (width == 256 and "p" in options))
+    assert tiles == (product == "described half" and not (width == 256 and "p" in options))
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_options_are_sound(product: str, width: int, options: dict[str, Any]) ->
 @pytest.mark.parametrize("width", [64, 128, 256])
 def test_options_are_sound_for_blackwell(width: int, options: dict[str, Any]) -> None:
     # of the gradient of queries of 128 with dropout 8 bytes are spilled, at the 128 registers that ptxas gives it
-    assert_sound(compiled("described", width, target=("cuda", 100), **options), 8 * (width == 128 and "p" in options))
+    assert_sound(compiled("described half", width, target=("cuda", 100), **options), 8 * (width == 128 and "p" in options))
 
 
 @pytest.mark.slow

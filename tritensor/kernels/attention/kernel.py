@@ -438,6 +438,10 @@ def attention_keys_kernel(
     if FLAGS[0]:
         begin = tl.minimum(tl.maximum(first - diagonal, 0), rows) // BLOCK_M * BLOCK_M
         whole = tl.minimum(tl.cdiv(tl.maximum(first + BLOCK_N - 1 - diagonal, 0), BLOCK_M) * BLOCK_M, rows)
+    # float32 that is read by pointers has one loop for both: with two up to 336 bytes a thread would be spilled
+    ONE: tl.constexpr = FLAGS[0] and not FLAGS[8] and operands[0].dtype.element_ty.primitive_bitwidth > 16
+    if ONE:
+        whole = rows
     across = (inner, outer)
     for repeat in range(repeats):
         batch = lead + repeat
@@ -463,11 +467,12 @@ def attention_keys_kernel(
                 grad_k, grad_v = key_step(
                     grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, 2, FLAGS, BLOCK_M, BLOCK_N
                 )
-        for index in range(whole, places[2], BLOCK_M):
-            start = start_of(index, places[0], FLAGS[9][3])
-            grad_k, grad_v = key_step(
-                grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, 0, FLAGS, BLOCK_M, BLOCK_N
-            )
+        if not ONE:
+            for index in range(whole, places[2], BLOCK_M):
+                start = start_of(index, places[0], FLAGS[9][3])
+                grad_k, grad_v = key_step(
+                    grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, 0, FLAGS, BLOCK_M, BLOCK_N
+                )
     k_start, k_steps = placed(outs[0], lead, strides[0], batch_shape, RANK)
     v_start, v_steps = placed(outs[1], lead, strides[6], batch_shape, RANK)
     address = k_start + far * k_steps[0] + inner[None, :] * k_steps[1]

@@ -42,10 +42,13 @@ class Tile(NamedTuple):
 # little, except those of 256, where they spilled. Those of "mma" are for an A100, where those of "half" spill 8 to 232
 # bytes a thread. What the compiler makes of them is in docs/performance.md.
 TILES: dict[str, dict[int, tuple[Tile, Tile, Tile]]] = {
-    "described": {
+    "described half": {
         64: (Tile(128, 64, 8, 3), Tile(128, 64, 8, 3), Tile(64, 128, 8, 3)),
         128: (Tile(128, 64, 8, 3), Tile(128, 64, 8, 2), Tile(32, 128, 8, 3)),
         256: (Tile(128, 64, 8, 2), Tile(128, 32, 8, 2), Tile(32, 32, 8, 2)),
+    },
+    "described tf32x3": {
+        64: (Tile(128, 64, 8, 2), Tile(128, 32, 8, 2), Tile(16, 128, 8, 2)),
     },
     "half": {
         64: (Tile(128, 64, 8, 3), Tile(64, 64, 4, 3), Tile(64, 64, 4, 2)),
@@ -63,8 +66,8 @@ TILES: dict[str, dict[int, tuple[Tile, Tile, Tile]]] = {
         256: (Tile(32, 32, 8, 1), Tile(16, 16, 8, 1), Tile(32, 32, 8, 1)),
     },
     "tf32x3": {
-        64: (Tile(64, 64, 4, 2), Tile(64, 32, 4, 2), Tile(16, 64, 4, 2)),
-        128: (Tile(32, 16, 4, 2), Tile(16, 32, 4, 2), Tile(32, 16, 8, 2)),
+        64: (Tile(128, 32, 8, 2), Tile(64, 32, 4, 2), Tile(16, 64, 4, 2)),
+        128: (Tile(32, 16, 8, 2), Tile(16, 32, 4, 2), Tile(32, 16, 8, 2)),
         256: (Tile(16, 16, 8, 2), Tile(16, 16, 8, 1), Tile(16, 16, 8, 1)),
     },
     "ieee": {
@@ -80,6 +83,8 @@ _INTERPRETED = 256
 # The fewest products of a program that make descriptors pay, each of which takes a program about a microsecond to make:
 # 4 us of an H200's multiprocessor at its peak.
 _DESCRIBED_PRODUCTS = 1 << 24
+# The widest heads whose tiles spill nothing with descriptors, without and with dropout, whose words take registers.
+_DESCRIBED = {"half": (256, 128), "tf32x3": (64, 0)}
 
 
 # What kernels without a plan take for its functions, and for what these read.
@@ -98,7 +103,7 @@ class _Work:
         self.driver, kind = q.buffer.driver, dtypes.of(q.dtype)
         capability = self.driver.capability(q.device.index or 0)
         self.table, self.total, self.product = arithmetic(kind, product_for(capability))
-        self.describes = self.table == "half" and self.driver.pick(capability >= (9, 0), False)
+        self.widest = _DESCRIBED.get(self.table, (0, 0)) if self.driver.pick(capability >= (9, 0), False) else (0, 0)
         if self.table == "half" and capability < (9, 0):
             self.table = "mma"
         if kind is dtypes.float64 and self.mask is not None and self.mask.dtype == bool:
@@ -184,12 +189,12 @@ class _Work:
         rows, cols, *widths = self.sizes
         most = max(power_of_two(forced_block()), 16) if forced_block() else self.driver.pick(0, _INTERPRETED)
         work = min((rows, cols)[which // 2], 128) * (cols, rows)[which // 2] * sum(widths)
-        # with dropout the words of wide heads take the registers: up to 280 bytes a thread would be spilled
-        full = bool(self.dropout) and max(widths) > 128
-        described = self.describes and not full and work >= _DESCRIBED_PRODUCTS and all(map(_is_describable, passed))
-        known, least = TILES["described" if described else self.table], self.driver.least_tile
+        described = max(widths) <= self.widest[bool(self.dropout)] and work >= _DESCRIBED_PRODUCTS
+        described = described and all(map(_is_describable, passed))
+        known, least = TILES["described " * described + self.table], self.driver.least_tile
         tile = known[min((width for width in known if width >= max(widths)), default=max(known))][which]
-        if full or (self.dropout and which):  # up to 48 bytes
+        # the words of dropout take registers: of results of wide heads, too, 128 bytes would be spilled, of others 48
+        if self.dropout and (which or max(widths) > 128):
             tile = tile._replace(cols=max(tile.cols // 2, 16))
         if most:
             tile, least = Tile(most, most, 4, 1), 16
