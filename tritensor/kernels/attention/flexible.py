@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ...autograd.backward import grad as differentiated
 from ...autograd.mode import recording
+from ...errors import AutogradError
 from ...operators.rules import FLOATING
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction
@@ -43,6 +44,7 @@ class Plan(NamedTuple):
         size: the queries and keys of a block; zeros for no lists.
         by_rows, by_columns: the blocks that are visited, for each block of queries and of keys; None for all.
         again: computes the same of other operators, for gradients of gradients.
+        versions: of `captured`, as they were read.
     """
 
     score: DeviceFunction | None
@@ -54,6 +56,7 @@ class Plan(NamedTuple):
     by_rows: Lists | None
     by_columns: Lists | None
     again: Callable[..., Any]
+    versions: tuple[int, ...]
 
     def of_kernel(self, which: int, keys: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The functions as constants of a kernel, and what it takes; 2 is the kernel of keys."""
@@ -96,6 +99,9 @@ flexible_backward = Flexible(
 
 def _gradient(grad: Tensor, query: Tensor, key, value, out, logsumexp, scale, plan, needs):
     """By the kernels; of other operators where it is recorded."""
+    if tuple([x._version for x in plan.captured]) != plan.versions:
+        words = "one of the variables needed for gradient computation has been modified by an inplace operation"
+        raise AutogradError(words, "a function of scores or of a mask reads it", remedy="change a copy of it")
     if not recording.enabled:
         return flexible_backward(grad, query, key, value, out, logsumexp, scale=scale, plan=plan)
     again = plan.again(query.flatten(1, 2), key.squeeze(2), value.squeeze(2)).reshape(out.shape)

@@ -1,8 +1,9 @@
 """`torch.nn.attention.flex_attention`: attention whose scores a Python function changes, and another one masks.
 
-What is computed follows the blocks that a `BlockMask` keeps: rows of blocks that keep equally many are computed at
-once, their keys gathered. Functions of a score run under `vmap` on all scores of these rows; without one, the rows go
-to the kernels of `scaled_dot_product_attention`, which hold no scores.
+What is computed follows the blocks that a `BlockMask` keeps. On a device the kernels of `scaled_dot_product_attention`
+pass over its lists and call the functions, which `traced.py` writes for them. Otherwise, and of what cannot be traced,
+rows of blocks that keep equally many are computed at once, their keys gathered: functions of a score run under `vmap`
+on all scores of these rows; without one, the rows go to `scaled_dot_product_attention`, which holds no scores.
 """
 
 from __future__ import annotations
@@ -82,9 +83,11 @@ def flex_attention(
 ) -> Any:
     """Scaled dot product attention with a function of each score, and with a mask of blocks.
 
-    Time and memory follow the blocks that are kept. With a `score_mod` their scores are in memory, and all of those
-    that a gradient needs; without one they never are. The gradients are those of queries, keys, values and of tensors
-    that `score_mod` reads.
+    Time and memory follow the blocks that are kept. Functions that are elementwise operators of their arguments, and
+    of elements of tensors at these as indices, are part of the kernels on a device, which hold no scores; tensors that
+    need a gradient, float64, and sides of blocks that are no multiples of 16 are not for them. Otherwise the scores of
+    a `score_mod` are in memory, and all of those that a gradient needs. The gradients are those of queries, keys,
+    values and of tensors that `score_mod` reads.
 
     >>> import tritensor as torch
     >>> from tritensor.nn.attention.flex_attention import flex_attention
@@ -241,7 +244,8 @@ def _in_kernels(
         return found
 
     by_rows, by_columns = (None, None) if mask is None else (Lists(*each) for each in mask.lists())
-    plan = Plan(*functions, q.shape[1], size, by_rows, by_columns, again)
+    versions = tuple([x._version for x in functions[3]])
+    plan = Plan(*functions, q.shape[1], size, by_rows, by_columns, again, versions)
     out, logs = flexible(q.unflatten(1, (k.shape[1], -1)), k.unsqueeze(2), v.unsqueeze(2), scale=scale, plan=plan)
     logs = logs.flatten(1, 2).masked_fill(logs.flatten(1, 2) == math.inf, -math.inf) if wanted.lse else None
     return [out.flatten(1, 2), logs, None]
