@@ -237,21 +237,17 @@ class BlockMask:
             self._read = key, found, blocks  # which are held, or other tensors could get their ids
         return self._read[1]
 
-    def lists(self) -> tuple[Any, Any]:
-        """For rows and for columns of blocks: counts and indices, and those of full blocks, int32 with three and four
-        dimensions on the mask's device."""
-        if self.q_num_blocks is None or (self.full_kv_num_blocks is not None and self.full_q_num_blocks is None):
-            turned = [x for i in (0, 2) for x in _changed(*self._blocks()[i : i + 2], attrgetter("mT"))]
-        else:
-            turned = [self.q_num_blocks, self.q_indices, self.full_q_num_blocks, self.full_q_indices]
-        found = []
-        for given in (self._blocks(), turned):
-            blocks = [x if x is None else x.to(int32).contiguous() for x in given]
-            counts, indices = blocks[:2]
-            full = blocks[2:] if blocks[2] is not None else [counts * 0, indices]
-            each = [counts, indices, *full]
-            found.append([x[(None,) * (3 + p % 2 - x.ndim)] for p, x in enumerate(each)])
-        return found[0], found[1]
+    def lists(self, by_columns: bool) -> tuple[Tensor, ...]:
+        """For rows of blocks, or for columns, counts and indices, and those of full blocks, with three and four
+        dimensions, int32 and contiguous, on the mask's device."""
+        given, known = self._blocks(), [self.q_num_blocks, self.q_indices, self.full_q_num_blocks, self.full_q_indices]
+        if by_columns:
+            missing = [mine is not None and other is None for mine, other in zip(given, known)]
+            turned = attrgetter("mT")
+            given = [x for i in (0, 2) for x in _changed(*given[i : i + 2], turned)] if True in missing else known
+        counts, indices, *full = [x if x is None else x.to(int32).contiguous() for x in given]
+        each = (counts, indices, *full) if full[0] is not None else (counts, indices, counts * 0, indices)
+        return tuple([x[(None,) * (3 + p % 2 - x.ndim)] for p, x in enumerate(each)])
 
     def __repr__(self) -> str:
         shown = [(each.name, getattr(self, each.name)) for each in fields(self)[1:-1]]

@@ -243,7 +243,8 @@ def _in_kernels(
         found: Tensor = _computed(operands, mask, score_mod, scale, AuxRequest())[0]  # type: ignore[arg-type]
         return found
 
-    by_rows, by_columns = (None, None) if mask is None else (Lists(*each) for each in mask.lists())
+    by_rows = None if mask is None else Lists(*mask.lists(False))
+    by_columns = Lists(*mask.lists(True)) if mask is not None and needs else None
     versions = tuple([x._version for x in functions[3]])
     plan = Plan(*functions, q.shape[1], size, by_rows, by_columns, again, versions)
     out, logs = flexible(q.unflatten(1, (k.shape[1], -1)), k.unsqueeze(2), v.unsqueeze(2), scale=scale, plan=plan)
