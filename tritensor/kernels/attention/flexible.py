@@ -60,10 +60,11 @@ class Plan(NamedTuple):
 
     def of_kernel(self, which: int, keys: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The functions as constants of a kernel, and what it takes; 2 is the kernel of keys."""
-        functions = (self.score, self.slope, self.kept, *self.size, bool(self.size[1] and keys % self.size[1]))
+        over = bool(self.size[1] and keys % self.size[1])
+        flags = (self.score is not None, self.kept is not None, *self.size, over, self.score, self.slope, self.kept)
         lists = self.by_columns if which == 2 else self.by_rows
         given = tuple([(x._data, tuple(x.shape), tuple(x._data.strides)) for x in self.captured])
-        return functions, (self.heads, given, () if lists is None else lists.passed())
+        return flags, (self.heads, given, () if lists is None else lists.passed())
 
 
 class Flexible(Attention):

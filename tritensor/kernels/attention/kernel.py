@@ -94,8 +94,8 @@ def scored(products, row, col, view, EDGE: tl.constexpr, FLAGS: tl.constexpr):
     """
     start, steps, sizes, masks, numbers = view[:5]
     scores = products
-    if FLAGS[9][0] is not None:
-        scores = FLAGS[9][0](scores * numbers[0], *view[7], row, col) * 1.4426950408889634
+    if FLAGS[9]:
+        scores = FLAGS[14](scores * numbers[0], *view[7], row, col) * 1.4426950408889634
         # what the function made of the queries beyond the last one may be NaN
         scores = tl.where((row < sizes[0]) & (col < sizes[1]), scores, float("-inf"))
     elif not FLAGS[7]:
@@ -111,8 +111,8 @@ def scored(products, row, col, view, EDGE: tl.constexpr, FLAGS: tl.constexpr):
         seen = col < sizes[1]
         if EDGE == 2 and FLAGS[0]:
             seen = seen & (col <= row + numbers[2])
-        if EDGE == 2 and FLAGS[9][2] is not None:
-            seen = seen & FLAGS[9][2](*view[7], row, col)
+        if EDGE == 2 and FLAGS[10]:
+            seen = seen & FLAGS[16](*view[7], row, col)
         scores = tl.where(seen, scores, float("-inf"))
     return scores
 
@@ -120,10 +120,10 @@ def scored(products, row, col, view, EDGE: tl.constexpr, FLAGS: tl.constexpr):
 @device_function
 def before(change, products, weights, row, col, view, FLAGS: tl.constexpr):
     """The gradient of products times their factor, from that of the scores that a function made of them."""
-    if FLAGS[9][1] is None:
+    if not FLAGS[9]:
         return change
     else:
-        slope = FLAGS[9][1](products * view[4][0], *view[7], row, col)
+        slope = FLAGS[15](products * view[4][0], *view[7], row, col)
         return tl.where(weights > 0, change * slope, 0.0)
 
 
@@ -273,9 +273,9 @@ def attention_kernel(
         FLAGS: there is a diagonal; there may be queries that see no key of the first blocks; there is dropout, or 2 if
             its seed is in memory; the width of keys is less than BLOCK_E; that of values than BLOCK_V; the dtype to sum
             in; that of offsets in a block; the factor is above zero and nothing is added, so that it is part of the
-            exponent; what passes is read by descriptors; and functions of a score, of its slope and of what is kept,
-            each None or as `flexible.py` writes them, the queries and keys of a listed block, 0 for no lists, and
-            whether a block that is kept as a whole may reach beyond the last key.
+            exponent; what passes is read by descriptors; a function changes scores; one says what is kept; the queries
+            and keys of a listed block, 0 for no lists; a block that is kept as a whole may reach beyond the last key;
+            and these functions: of a score, of its slope, of what is kept.
     """
     rows, _, width, v_width = sizes
     factor, scale, diagonal, pitch = numbers
@@ -303,8 +303,8 @@ def attention_kernel(
     view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, given, sources)
     # where the blocks of keys that all of the queries see end, and those that any of them sees
     begin, whole, last, places = 0, sizes[1] // BLOCK_N * BLOCK_N, sizes[1], (0, 0)
-    if FLAGS[9][4]:
-        places = listed(flexible[2], batch, first, flexible[0], FLAGS[9][3], FLAGS[9][4])
+    if FLAGS[12]:
+        places = listed(flexible[2], batch, first, flexible[0], FLAGS[11], FLAGS[12])
         whole, last = places[2], places[3]
     else:
         if FLAGS[0]:
@@ -326,10 +326,10 @@ def attention_kernel(
         fixed = (q, grad, logs, delta)
         total = tl.zeros((BLOCK_M, BLOCK_E), dtype=FLAGS[5])
         for index in range(0, whole, BLOCK_N):
-            start = start_of(index, places[0], FLAGS[9][4])
-            total = query_step(total, fixed, start, row, across, view, PRODUCT, FLAGS[9][5], FLAGS, BLOCK_N)
+            start = start_of(index, places[0], FLAGS[12])
+            total = query_step(total, fixed, start, row, across, view, PRODUCT, FLAGS[13], FLAGS, BLOCK_N)
         for index in range(begin, last, BLOCK_N):
-            start = start_of(index, places[1], FLAGS[9][4])
+            start = start_of(index, places[1], FLAGS[12])
             total = query_step(total, fixed, start, row, across, view, PRODUCT, 2, FLAGS, BLOCK_N)
         address = out_start + far * out_steps[0] + inner[None, :] * out_steps[1]
         tl.store(address, (total * factor).to(outs[0].dtype.element_ty), mask=inside & wide)
@@ -337,10 +337,10 @@ def attention_kernel(
         total = tl.zeros((BLOCK_M, BLOCK_V), dtype=FLAGS[5])
         top, sums = tl.full((BLOCK_M,), float("-inf"), dtype=FLAGS[5]), tl.zeros((BLOCK_M,), dtype=FLAGS[5])
         for index in range(0, whole, BLOCK_N):
-            start, carried = start_of(index, places[0], FLAGS[9][4]), (total, top, sums)
-            total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, FLAGS[9][5], FLAGS, BLOCK_N)
+            start, carried = start_of(index, places[0], FLAGS[12]), (total, top, sums)
+            total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, FLAGS[13], FLAGS, BLOCK_N)
         for index in range(begin, last, BLOCK_N):
-            start, carried = start_of(index, places[1], FLAGS[9][4]), (total, top, sums)
+            start, carried = start_of(index, places[1], FLAGS[12]), (total, top, sums)
             total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, 2, FLAGS, BLOCK_N)
         blind = sums == 0
         if FLAGS[7]:
@@ -457,19 +457,19 @@ def attention_keys_kernel(
             given = (flexible[1], (batch // flexible[0]).to(tl.int32), (batch % flexible[0]).to(tl.int32))
         view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, given, sources)
         of_rows = (operands[4] + batch * pitch, operands[5] + batch * pitch)
-        if FLAGS[9][4]:
-            places = listed(flexible[2], batch, first, flexible[0], FLAGS[9][4], FLAGS[9][3])
+        if FLAGS[12]:
+            places = listed(flexible[2], batch, first, flexible[0], FLAGS[12], FLAGS[11])
         else:
             places = (0, 0, rows, whole)
-        if FLAGS[0] or FLAGS[9][4]:
+        if FLAGS[0] or FLAGS[12]:
             for index in range(begin, places[3], BLOCK_M):
-                start = start_of(index, places[1], FLAGS[9][3])
+                start = start_of(index, places[1], FLAGS[11])
                 grad_k, grad_v = key_step(
                     grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, 2, FLAGS, BLOCK_M, BLOCK_N
                 )
         if not ONE:
             for index in range(whole, places[2], BLOCK_M):
-                start = start_of(index, places[0], FLAGS[9][3])
+                start = start_of(index, places[0], FLAGS[11])
                 grad_k, grad_v = key_step(
                     grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, 0, FLAGS, BLOCK_M, BLOCK_N
                 )

@@ -88,7 +88,7 @@ _DESCRIBED = {"half": (256, 128), "tf32x3": (64, 0)}
 
 
 # What kernels without a plan take for its functions, and for what these read.
-_NO_PLAN: tuple[tuple[Any, ...], tuple[Any, ...]] = (None, None, None, 0, 0, False), ()
+_NO_PLAN: tuple[tuple[Any, ...], tuple[Any, ...]] = (False, False, 0, 0, False, None, None, None), ()
 
 
 class _Work:
@@ -159,7 +159,7 @@ class _Work:
             "RANK": len(batch),
             "FLAGS": (
                 *(*self.flags, block_e != width, block_v != v_width, self.total, index),
-                *(self.folded, tile.described, functions),
+                *(self.folded, tile.described, *functions),
             ),
             **({} if which == 2 else {"BACKWARD": which == 1}),
             **dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_E", "BLOCK_V"), (*tile[:2], block_e, block_v), strict=True)),
