@@ -20,7 +20,8 @@ def _parts(arrays: Arrays, causal: bool, window: int = 0) -> tuple[np.ndarray, .
     k, v = (x.repeat(q.shape[1] // x.shape[1], 1) for x in (k, v))
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     if causal:
-        kept = np.tri(*scores.shape[-2:]) - (np.tri(*scores.shape[-2:], k=-window) if window else 0)
+        rows, keys = scores.shape[-2:]
+        kept = np.tri(rows, keys) - (np.tri(rows, keys, -window) if window else 0)
         scores = np.where(kept > 0, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return q, k, v, weights / weights.sum(-1, keepdims=True)

@@ -20,6 +20,7 @@ from tritensor.kernels.attention import launch
 from tritensor.kernels.attention.family import attention, attention_backward
 from tritensor.kernels.attention.launch import TILES
 from tritensor.kernels.matmul import precision
+from tritensor.nn.attention.flex_attention import BlockMask, flex_attention
 from tritensor.runtime.binary import usage
 
 from ..devices.compile_only import compile_only
@@ -102,7 +103,30 @@ def test_options_are_sound(product: str, width: int, options: dict[str, Any]) ->
 @pytest.mark.parametrize("width", [64, 128, 256])
 def test_options_are_sound_for_blackwell(width: int, options: dict[str, Any]) -> None:
     # of the gradient of queries of 128 with dropout 8 bytes are spilled, at the 128 registers that ptxas gives it
-    assert_sound(compiled("described half", width, target=("cuda", 100), **options), 8 * (width == 128 and "p" in options))
+    assert_sound(
+        compiled("described half", width, target=("cuda", 100), **options), 8 * (width == 128 and "p" in options)
+    )
+
+
+FUNCTIONS: dict[str, Any] = {
+    "window": (None, lambda b, h, q, k: (q >= k) & (q - k < 1024)),
+    "capped": (lambda score, b, h, q, k: torch.tanh(score / 20) * 20, lambda b, h, q, k: q >= k),
+    "alibi": (lambda score, b, h, q, k: score + (k - q) * torch.exp2(-(h + 1) * 0.5), None),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [64, 128, 256])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_scores_are_sound(name: str, width: int) -> None:
+    with compile_only() as device:
+        x = torch.empty(1, 16, 4096, width, dtype=torch.bfloat16, device="cuda").requires_grad_()
+        lists = [torch.ones(shape, dtype=torch.int32, device="cuda") for shape in ((1, 1, 32), (1, 1, 32, 32))] * 4
+        score_mod, kept = FUNCTIONS[name]
+        mask = kept and BlockMask((4096, 4096), *lists, mask_mod=kept)
+        out = flex_attention(x, x, x, score_mod, mask)
+        out.backward(torch.empty_like(out))
+        assert_sound({made.metadata.name: made for made in device.made if "attention" in made.metadata.name})
 
 
 @pytest.mark.slow

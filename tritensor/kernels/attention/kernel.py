@@ -118,6 +118,15 @@ def scored(products, row, col, view, EDGE: tl.constexpr, FLAGS: tl.constexpr):
 
 
 @device_function
+def read_by(flexible, batch):
+    """What functions of scores take beside these and their places: what they read, the sample and the head."""
+    if len(flexible):
+        return (flexible[1], (batch // flexible[0]).to(tl.int32), (batch % flexible[0]).to(tl.int32))
+    else:
+        return ()
+
+
+@device_function
 def before(change, products, weights, row, col, view, FLAGS: tl.constexpr):
     """The gradient of products times their factor, from that of the scores that a function made of them."""
     if not FLAGS[9]:
@@ -297,10 +306,7 @@ def attention_kernel(
         source_of(v_start, v_steps, sizes[1], v_width, FLAGS[8], BLOCK_N, BLOCK_V),
     )
     across = (inner, outer)
-    given = ()
-    if len(flexible):
-        given = (flexible[1], (batch // flexible[0]).to(tl.int32), (batch % flexible[0]).to(tl.int32))
-    view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, given, sources)
+    view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, read_by(flexible, batch), sources)
     # where the blocks of keys that all of the queries see end, and those that any of them sees
     begin, whole, last, places = 0, sizes[1] // BLOCK_N * BLOCK_N, sizes[1], (0, 0)
     if FLAGS[12]:
@@ -452,10 +458,7 @@ def attention_keys_kernel(
             source_of(q_start, q_steps, rows, width, FLAGS[8], BLOCK_M, BLOCK_E),
             source_of(grad_start, grad_steps, rows, v_width, FLAGS[8], BLOCK_M, BLOCK_V),
         )
-        given = ()
-        if len(flexible):
-            given = (flexible[1], (batch // flexible[0]).to(tl.int32), (batch % flexible[0]).to(tl.int32))
-        view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, given, sources)
+        view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, read_by(flexible, batch), sources)
         of_rows = (operands[4] + batch * pitch, operands[5] + batch * pitch)
         if FLAGS[12]:
             places = listed(flexible[2], batch, first, flexible[0], FLAGS[12], FLAGS[11])

@@ -43,21 +43,15 @@ _INTEGERS, _FLOATS = ("floordiv", "remainder"), (*_BODIES, "div")
 _COMPARED = {"lt": "x < y", "le": "x <= y", "gt": "x > y", "ge": "x >= y", "eq": "x == y", "ne": "x != y"}
 _LOGICAL = {"bitwise_and": "x & y", "bitwise_or": "x | y", "bitwise_xor": "x ^ y", "bitwise_not": "x == 0"}
 # By the same names the slopes by x and by y, times that of each, which is u, where the value is v; others have none.
-_SLOPES = {"add": ("u", "u"), "sub": ("u", "-u"), "mul": ("u * y", "u * x"), "div": ("u / y", "-v / y * u")}
-_SLOPES |= {"neg": ("-u",), "square": ("2 * x * u",), "abs": ("tl.where(x < 0, -u, u)",), "exp": ("v * u",)}
-_SLOPES |= {
-    "exp2": ("v * 0.6931471805599453 * u",),
-    "expm1": ("(v + 1) * u",),
-    "log": ("u / x",),
-    "sqrt": ("0.5 / v * u",),
-}
+_SLOPES: dict[str, tuple[str, ...]] = {"add": ("u", "u"), "sub": ("u", "-u"), "mul": ("u * y", "u * x")}
+_SLOPES |= {"div": ("u / y", "-v / y * u"), "neg": ("-u",), "square": ("2 * x * u",), "exp": ("v * u",)}
+_SLOPES |= {"exp2": ("v * 0.6931471805599453 * u",), "expm1": ("(v + 1) * u",), "log": ("u / x",)}
 _SLOPES |= {"log2": ("1.4426950408889634 / x * u",), "log1p": ("u / (1 + x)",), "rsqrt": ("-0.5 * v * v * v * u",)}
 _SLOPES |= {"tanh": ("(1 - v * v) * u",), "sigmoid": ("v * (1 - v) * u",), "relu": ("tl.where(x > 0, u, 0.0)",)}
 _SLOPES |= {"sin": ("tl.cos(x) * u",), "cos": ("-tl.sin(x) * u",), "erf": ("1.1283791670955126 * tl.exp(-x * x) * u",)}
-_SLOPES |= {
-    name: (f"tl.where({test}, u, 0.0)", f"tl.where({test}, 0.0, u)")
-    for name, test in (("maximum", _LARGER), ("minimum", _SMALLER), ("where", "z"))
-}
+_SLOPES |= {"sqrt": ("0.5 / v * u",), "abs": ("tl.where(x < 0, -u, u)",)}
+for _name, _test in (("maximum", _LARGER), ("minimum", _SMALLER), ("where", "z")):
+    _SLOPES[_name] = f"tl.where({_test}, u, 0.0)", f"tl.where({_test}, 0.0, u)"
 _FLAT = ("floor", "ceil", "trunc", "sign")  # of which the slope is zero
 _OTHER = {
     "true_divide": "div",
