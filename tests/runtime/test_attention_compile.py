@@ -28,7 +28,7 @@ from ..devices.compile_only import compile_only
 SHARED = 232448  # bytes that a program may have on sm_90; 227 KB
 DTYPES = dict.fromkeys(("described half", "half", "mma"), torch.bfloat16) | {"double": torch.float64}
 # Bytes of spilled registers a thread, by product and width: three products keep two parts of each operand.
-SPILLED = {("tf32x3", 256): 304, ("ieee", 256): 304, ("double", 128): 152}
+SPILLED = {("tf32x3", 256): 304, ("ieee", 256): 304}
 
 
 @pytest.fixture(autouse=True, scope="module")

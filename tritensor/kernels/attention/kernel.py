@@ -46,7 +46,15 @@ def placed(start, batch, strides, shape, RANK: tl.constexpr):
 
 
 @device_function
-def source_of(start, steps, count, width, DESCRIBED: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+def source_of(
+    start: tl.tensor,
+    steps: tl.tuple,
+    count: tl.tensor,
+    width: tl.tensor,
+    DESCRIBED: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
     """A matrix that is read by blocks of ROWS: where it begins and its steps, or, if DESCRIBED, a tensor descriptor."""
     if DESCRIBED:
         return tl.make_tensor_descriptor(start, [count, width], [steps[0].to(tl.int64), 1], [ROWS, COLS])
@@ -77,7 +85,7 @@ def rows_of(
 
 
 @device_function
-def power(scores, base, scale, FOLDED: tl.constexpr):
+def power(scores: tl.tensor, base: tl.tensor, scale: tl.tensor, FOLDED: tl.constexpr):
     """2 to the scores less a base; if FOLDED the scores are products yet, and their factor is part of one fma."""
     if FOLDED:
         return tl.exp2(scores * scale - base)
@@ -86,7 +94,7 @@ def power(scores, base, scale, FOLDED: tl.constexpr):
 
 
 @device_function
-def scored(products, row, col, view, EDGE: tl.constexpr, FLAGS: tl.constexpr):
+def scored(products, row: tl.tensor, col: tl.tensor, view: tl.tuple, EDGE: tl.constexpr, FLAGS: tl.constexpr):
     """Scores, as powers of two (without their factor where it is part of the exponent), of queries and keys, one a row
     and one a column.
 
@@ -118,7 +126,7 @@ def scored(products, row, col, view, EDGE: tl.constexpr, FLAGS: tl.constexpr):
 
 
 @device_function
-def read_by(flexible, batch):
+def read_by(flexible: tl.tuple, batch: tl.tensor):
     """What functions of scores take beside these and their places: what they read, the sample and the head."""
     if len(flexible):
         return (flexible[1], (batch // flexible[0]).to(tl.int32), (batch % flexible[0]).to(tl.int32))
@@ -127,7 +135,7 @@ def read_by(flexible, batch):
 
 
 @device_function
-def before(change, products, weights, row, col, view, FLAGS: tl.constexpr):
+def before(change, products, weights, row: tl.tensor, col: tl.tensor, view: tl.tuple, FLAGS: tl.constexpr):
     """The gradient of products times their factor, from that of the scores that a function made of them."""
     if not FLAGS[9]:
         return change
@@ -137,7 +145,7 @@ def before(change, products, weights, row, col, view, FLAGS: tl.constexpr):
 
 
 @device_function
-def start_of(index, places, SIZE: tl.constexpr):
+def start_of(index: tl.tensor, places: tl.tensor, SIZE: tl.constexpr):
     """Where a step begins: at `index`, or, if SIZE is not 0, there in the sequence of the blocks in `places`."""
     if SIZE:
         return tl.load(places + index // SIZE) * SIZE + index % SIZE
@@ -146,7 +154,14 @@ def start_of(index, places, SIZE: tl.constexpr):
 
 
 @device_function
-def listed(lists, batch, first, heads, ROWS: tl.constexpr, COLS: tl.constexpr):
+def listed(
+    lists: tl.tuple,
+    batch: tl.tensor,
+    first: tl.tensor,
+    heads: tl.tensor,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
     """Where the blocks are listed of which all scores are kept, where others are, and how many columns either have.
 
     Args:
@@ -244,13 +259,13 @@ def query_step(
 
 @kernel
 def attention_kernel(
-    outs,
-    operands,
-    masks,
-    sizes,
+    outs: tl.tuple,
+    operands: tl.tuple,
+    masks: tl.tuple,
+    sizes: tl.tuple,
     batch_shape,
-    strides,
-    numbers,
+    strides: tl.tuple,
+    numbers: tl.tuple,
     dropout,
     flexible,
     PRODUCT: tl.constexpr,
@@ -307,7 +322,7 @@ def attention_kernel(
     )
     across = (inner, outer)
     view = (mask_start, mask_steps, sizes, masks, numbers, batch, dropout, read_by(flexible, batch), sources)
-    # where the blocks of keys that all of the queries see end, and those that any of them sees
+    # where the blocks of keys that all of the queries see end, and those that any sees
     begin, whole, last, places = 0, sizes[1] // BLOCK_N * BLOCK_N, sizes[1], (0, 0)
     if FLAGS[12]:
         places = listed(flexible[2], batch, first, flexible[0], FLAGS[11], FLAGS[12])
@@ -399,13 +414,13 @@ def key_step(
 
 @kernel
 def attention_keys_kernel(
-    outs,
-    operands,
-    masks,
-    sizes,
+    outs: tl.tuple,
+    operands: tl.tuple,
+    masks: tl.tuple,
+    sizes: tl.tuple,
     batch_shape,
-    strides,
-    numbers,
+    strides: tl.tuple,
+    numbers: tl.tuple,
     dropout,
     flexible,
     repeats,

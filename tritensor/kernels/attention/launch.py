@@ -21,7 +21,7 @@ from .kernel import attention_kernel, attention_keys_kernel
 from .reference import batch_of, is_shared
 
 if TYPE_CHECKING:
-    from .flexible import Plan
+    from .plan import Plan
 
 
 class Tile(NamedTuple):

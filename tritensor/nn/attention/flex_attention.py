@@ -25,7 +25,8 @@ from ...functional.elementwise.pointwise import where
 from ...functional.views.joining import cat
 from ...functional.window.filling import pad
 from ...kernels.attention.family import attention
-from ...kernels.attention.flexible import Lists, Plan, flexible
+from ...kernels.attention.flexible import flexible
+from ...kernels.attention.plan import Lists, Plan
 from ...operators.autocasting import cast
 from ...tensors import Tensor
 from ...types.devices import cpu
@@ -222,7 +223,11 @@ class _Rows:
 
 
 def _in_kernels(
-    operands: tuple[Tensor, Tensor, Tensor], mask: BlockMask | None, score_mod: Any, scale: float, wanted: AuxRequest
+    operands: tuple[Tensor, Tensor, Tensor],
+    mask: BlockMask | None,
+    score_mod: Callable[..., Any] | None,
+    scale: float,
+    wanted: AuxRequest,
 ) -> list[Any] | None:
     """As `_computed`, by kernels that call the functions and pass over the mask's lists; None where these cannot."""
     q, k, v = operands

@@ -204,7 +204,7 @@ class Symbol:
     def __bool__(self) -> bool:
         raise Untraceable("a branch, or a number of Python's")
 
-    __iter__ = __len__ = __float__ = __int__ = __index__ = __bool__  # type: ignore[assignment]
+    __iter__ = __len__ = __float__ = __int__ = __index__ = __bool__
     __hash__ = None  # type: ignore[assignment]
 
 
