@@ -459,8 +459,9 @@ def attention_keys_kernel(
     if FLAGS[0]:
         begin = tl.minimum(tl.maximum(first - diagonal, 0), rows) // BLOCK_M * BLOCK_M
         whole = tl.minimum(tl.cdiv(tl.maximum(first + BLOCK_N - 1 - diagonal, 0), BLOCK_M) * BLOCK_M, rows)
-    # float32 that is read by pointers has one loop for both: with two up to 336 bytes a thread would be spilled
-    ONE: tl.constexpr = FLAGS[0] and not FLAGS[8] and operands[0].dtype.element_ty.primitive_bitwidth > 16
+    # one loop for both of float32, or of a part of BLOCK_E, read by pointers: two would spill up to 336 bytes a thread
+    SIMPLE: tl.constexpr = operands[0].dtype.element_ty.primitive_bitwidth == 16 and not FLAGS[3]
+    ONE: tl.constexpr = FLAGS[0] and not FLAGS[8] and not SIMPLE
     if ONE:
         whole = rows
     across = (inner, outer)
