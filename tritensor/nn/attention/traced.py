@@ -123,11 +123,11 @@ class _Text:
         raise Untraceable(f"an argument {x!r:.40}")
 
     def call(self, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-        """What an operator makes of symbols."""
+        """What a function or a method makes of symbols."""
         name = _OTHER.get(name.strip("_"), name.strip("_"))
         if name in ("new_ones", "new_zeros", "new_full"):
             value = args[2] if name == "new_full" else name == "new_ones"
-            if tuple(args[1]) or named.get("dtype", bool_) is not bool_:
+            if tuple(args[1]) or named.get("dtype") is not bool_:
                 raise Untraceable("a new tensor")
             return self.symbol(bool(value))
         if name in ("to", "float", "int", "long", "bool") and not named:
@@ -137,10 +137,16 @@ class _Text:
             low, high = ({"min": None, "max": None} | named | dict(zip(("min", "max"), args[1:]))).values()
             low = args[0] if low is None else self.call("maximum", (args[0], low), {})
             return low if high is None else self.call("minimum", (low, high), {})
+        if named:
+            raise Untraceable(f"{name} with {', '.join(named)}")
+        return self.operator(name, args)
+
+    def operator(self, name: str, args: Sequence[Any]) -> Symbol:
+        """What an elementwise operator makes of symbols."""
         if name == "pow" and args[1].__class__ in (int, float) and args[1] == 2:
             name, args = "square", args[:1]
         text = {**_TEXT, **_COMPARED, **_LOGICAL}.get(name)
-        if named or text is None or len(args) != len({*re.findall(r"\b[xyz]\b", text)}):
+        if text is None or len(args) != len({*re.findall(r"\b[xyz]\b", text)}):
             raise Untraceable(name)
         z, *operands = (self.symbol(x) for x in (args if name == "where" else (0, *args)))
         kinds = [x.kind for x in operands]
