@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operators import copy_into
+from ...runtime import choices
 from ...runtime.launch import Float64, launch
 from ...types import dtypes, layout
 from ..addressing import collapse_dims
@@ -180,10 +182,11 @@ class _Work:
             name=name,
         )
 
-    def tile(self, which: int, *passed: DeviceArray) -> Tile:
+    def tile(self, which: int, again: Callable[[], None], *passed: DeviceArray) -> Tile:
         """The tile of one of the kernels, no larger than the problem, but no smaller than `wgmma` has it.
 
         Args:
+            again: launches it once more, see `choices.of`.
             passed: the operands of which all rows pass each program.
         """
         rows, cols, *widths = self.sizes
@@ -192,19 +195,29 @@ class _Work:
         described = max(widths) <= self.widest[bool(self.dropout)] and work >= _DESCRIBED_PRODUCTS
         described = described and all(map(_is_describable, passed))
         known, least = TILES["described " * described + self.table], self.driver.least_tile
-        tile = known[min((width for width in known if width >= max(widths)), default=max(known))][which]
-        # the words of dropout take registers: of results of wide heads, too, 128 bytes would be spilled, of others 48
-        if self.dropout and (which or max(widths) > 128):
-            tile = tile._replace(cols=max(tile.cols // 2, 16))
-        if most:
-            tile, least = Tile(most, most, 4, 1), 16
+        wide = [width for width in known if width >= max(widths)] or [max(known)]
         # a product's inner dimension is of 16 at least: keys, or queries of the kernel of keys
+        least = 16 if most else least
         inner = max(least, 16)
         least_rows, least_cols = (inner, least) if which == 2 else (least, inner)
         fit = max(power_of_two(rows), least_rows), max(power_of_two(cols), least_cols)
         if self.plan is not None and self.plan.size[0]:  # steps that fit into the listed blocks
-            fit = tuple([min(most, size & -size) for most, size in zip(fit, self.plan.size, strict=True)])
-        return tile._replace(rows=min(tile.rows, fit[0]), cols=min(tile.cols, fit[1]), described=described)
+            of_rows, of_cols = (size & -size for size in self.plan.size)
+            fit = min(fit[0], of_rows), min(fit[1], of_cols)
+
+        def fitted(tile: Tile) -> Tile:
+            # the words of dropout take registers: of results of wide heads 128 bytes would be spilled, of others 48
+            if self.dropout and (which or max(widths) > 128):
+                tile = tile._replace(cols=max(tile.cols // 2, 16))
+            return tile._replace(rows=min(tile.rows, fit[0]), cols=min(tile.cols, fit[1]), described=described)
+
+        if most:
+            return fitted(Tile(most, most, 4, 1))._replace(cols=min(most, fit[1]))
+        tiles = [fitted(known[width][which]) for width in sorted(wide)]
+        kind = ("attention", "attention_queries", "attention_keys")[which]
+        facts = (self.table, self.sizes, math.prod(self.batch), self.flags, self.plan is not None, described)
+        device = self.driver.properties(passed[0].device.index or 0)
+        return choices.of(kind, facts, device, lambda: tiles, lambda: tiles[0], again)
 
 
 def _is_describable(x: DeviceArray) -> bool:
@@ -256,7 +269,8 @@ def launch_attention(outs: Sequence[DeviceArray], found: dict[str, Any], **metad
         if "plan" not in metadata:
             outs, found = _gathered(outs, found, metadata["diagonal"])
         work = _Work(found, **metadata)
-        work.run(0, work.tile(0, *work.operands[1:]), outs, (), (), "attention")
+        tile = work.tile(0, lambda: launch_attention(outs, found, **metadata), *work.operands[1:])
+        work.run(0, tile, outs, (), (), "attention")
 
 
 def launch_backward(outs: Sequence[DeviceArray], found: dict[str, Any], **metadata: Any) -> None:
@@ -269,7 +283,8 @@ def launch_backward(outs: Sequence[DeviceArray], found: dict[str, Any], **metada
         for out in outs:
             copy_into(out, 0)
         return
-    tiles = work.tile(1, k, v), work.tile(2, q, grad)
+    again = partial(launch_backward, outs, found, **metadata)
+    tiles = work.tile(1, again, k, v), work.tile(2, again, q, grad)
     most = max(*[tile.rows for tile in tiles], work.plan.size[0] if work.plan else 0)
     work.pitch = -(-work.sizes[0] // most) * most  # the kernel of keys reads whole blocks of sums and logarithms
     delta, logs = (buffer.empty((math.prod(work.batch), work.pitch), work.total.numpy, k.device) for _ in range(2))

@@ -244,9 +244,9 @@ class BlockMask:
         if by_columns:
             missing = [mine is not None and other is None for mine, other in zip(given, known)]
             turned = attrgetter("mT")
-            given = [x for i in (0, 2) for x in _changed(*given[i : i + 2], turned)] if True in missing else known
-        counts, indices, *full = [x if x is None else x.to(int32).contiguous() for x in given]
-        each = (counts, indices, *full) if full[0] is not None else (counts, indices, counts * 0, indices)
+            given = [x for i in (0, 2) for x in _changed(given[i], given[i + 1], turned)] if True in missing else known
+        found: list[Any] = [x if x is None else x.to(int32).contiguous() for x in given]
+        each = found if found[2] is not None else [*found[:2], found[0] * 0, found[1]]
         return tuple([x[(None,) * (3 + p % 2 - x.ndim)] for p, x in enumerate(each)])
 
     def __repr__(self) -> str:
