@@ -70,7 +70,7 @@ def is_within(position: tl.tensor, size: tl.tensor):
 @device_function
 def is_inside(x: tl.tensor, y: tl.tensor, z: tl.tensor, sizes: tl.tensor):
     """True where all three positions are within their dimensions."""
-    return is_within(x, sizes[0]) & is_within(y, sizes[1]) & is_within(z, sizes[2])
+    return (x >= 0) & (x < sizes[0]) & (y >= 0) & (y < sizes[1]) & (z >= 0) & (z < sizes[2])
 
 
 @device_function
