@@ -122,7 +122,7 @@ def launch_product(
     blocks = driver.pick(_tuned, lambda *_: choose_interpreted(problem, device))(
         problem, device, lambda: launch_product(out, x, y, bias, body, scales, fast)
     )
-    if product == "tf32" and blocks.kernel == "descriptors" and device.major == 9 and x.ndim == y.ndim == 2:
+    if product == "tf32" and blocks.kernel == "descriptors" and device.major == 9:
         copied = _along_depth(x, y)
         if copied is not None:
             launch_product(out, *copied, bias, body)
@@ -181,6 +181,8 @@ def _along_depth(x: DeviceArray, y: DeviceArray) -> tuple[DeviceArray, DeviceArr
     layout Triton moves each tile through shared memory, and every step waits for all products before it (`wait_group
     0`, not 1). At 8192 cubed a copy moves 0.5 GB beside 1.1e12 operations.
     """
+    if x.ndim != 2 or y.ndim != 2:
+        return None
     (rows, depth), cols = x.shape, y.shape[1]
     flips = x.strides[1] != 1, y.strides[0] != 1
     if True not in flips or depth % 4 or _PRODUCTS_PER_COPY * (flips[0] * rows + flips[1] * cols) > rows * cols:
