@@ -61,7 +61,10 @@ def depthwise_kernel(
     mask = down(within, LAST) & down(number < count, not LAST)
     if MASKS == "bits":
         valid = bits_of(x_d, x_h, x_w, reach, sizes, TAPS, within)
-    total = ((down(index, LAST) + down(number, not LAST)) * 0).to(TOTAL)
+    if LAST:
+        total = tl.zeros((BLOCK_P, BLOCK_R), dtype=TOTAL)
+    else:
+        total = tl.zeros((BLOCK_R, BLOCK_P), dtype=TOTAL)
     for tap in tl.range(0, TAPS[0] * TAPS[1] * TAPS[2], loop_unroll_factor=UNROLL):
         t_d, t_h, t_w = tap_of(tap, TAPS)
         s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
