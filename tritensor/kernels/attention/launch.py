@@ -59,6 +59,7 @@ TILES: dict[str, dict[int, tuple[Tile, Tile, Tile]]] = {
     },
     "mma": {
         64: (Tile(128, 32, 8, 3), Tile(64, 32, 4, 3), Tile(32, 64, 4, 2)),
+        127: (Tile(64, 64, 8, 3), Tile(64, 64, 8, 2), Tile(32, 64, 8, 2)),  # masks along the width spill 16 in the next
         128: (Tile(64, 64, 8, 3), Tile(64, 64, 8, 2), Tile(64, 32, 8, 2)),
         256: (Tile(64, 32, 8, 2), Tile(32, 32, 8, 2), Tile(32, 32, 8, 2)),
     },
