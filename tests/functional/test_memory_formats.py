@@ -239,10 +239,10 @@ def test_elementwise_results_on_a_device_stay_channels_last(device: torch.device
     assert (row + last).stride() == ROWS
 
 
-def test_gradients_have_the_order_of_their_leaf(device: torch.device) -> None:
-    if device.type == "cpu":
-        pytest.skip("the host's optimizers take gradients in any order")
-    for grad_in in (torch.contiguous_format, torch.channels_last):
-        x = torch.ones(SHAPE, device=device).to(memory_format=torch.channels_last).requires_grad_()
-        x.view_as(x).mul(1).backward(torch.ones(SHAPE, device=device).to(memory_format=grad_in))
-        assert x.grad.stride() == x.stride() and x.grad.eq(1).all()
+def test_gradients_on_a_device_have_the_order_of_their_leaf() -> None:
+    """Optimizers then step all parameters by one launch."""
+    with torch.cuda.simulate(1):
+        for order in (torch.contiguous_format, torch.channels_last):
+            x = torch.ones(SHAPE, device="cuda").to(memory_format=torch.channels_last).requires_grad_()
+            x.view_as(x).mul(1).backward(torch.ones(SHAPE, device="cuda").to(memory_format=order))
+            assert x.grad.stride() == x.stride() and x.grad.eq(1).all()

@@ -253,18 +253,21 @@ def computed_there(x: Tensor, operator: Any, inputs: tuple[Any, ...], metadata: 
     before._counter = x._counter = x._counter or [0]
     if x._needs and x._edge() is not x:
         before._node, before._needs = x._node, True
-    call = operator.prepared((before, *inputs[1:]), metadata)
+    noted: tuple[tuple[Any, ...], dict[str, Any]] = (before, *inputs[1:]), metadata
+    if metadata or operator.metadata or len(inputs) != len(operator.inputs):  # with what was left out
+        call = operator.prepared(*noted)
+        noted = call.inputs, call.metadata
     if not operator.compute_in_place(inputs, metadata):
         return False
     result = wrap(x._data)
     result._counter = x._counter
     result._counter[0] += 1  # what the node saves are the new values
-    operator.record((result,), call.inputs, call.metadata)
+    operator.record((result,), *noted)
     result._counter[0] -= 1
     for value in result._node.saved if result._needs else ():
         if value.__class__ is Tensor and value._data is x._data:
             value.__dict__[_THERE] = True
-    del before
+    del before, noted
     _changed(x, result, node_of(operator), replaced=False)
     return True
 

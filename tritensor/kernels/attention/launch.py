@@ -214,11 +214,11 @@ class _Work:
 
         if most:
             return fitted(Tile(most, most, 4, 1))._replace(cols=min(most, fit[1]))
-        tiles = [fitted(known[width][which]) for width in sorted(wide)]
+        tiles = [known[width][which] for width in sorted(wide)]
         kind = ("attention", "attention_queries", "attention_keys")[which]
         facts = (self.table, self.sizes, math.prod(self.batch), self.flags, self.plan is not None, described)
         device = self.driver.properties(passed[0].device.index or 0)
-        return choices.of(kind, facts, device, lambda: tiles, lambda: tiles[0], again)
+        return choices.of(kind, facts, device, lambda: [*map(fitted, tiles)], lambda: fitted(tiles[0]), again)
 
 
 def _is_describable(x: DeviceArray) -> bool:

@@ -156,11 +156,13 @@ def _tiles(
     tiles = (*TILES[table], *(LARGE.get((table, device.major), ()) if large else ()))
     tiles = tuple([each for each in tiles if split or each.rows >= each.cols])  # a wide one spills a result's addresses
 
+    def fitted(blocks: Blocks) -> Blocks:
+        return choose_among((blocks,), problem, device)
+
     def tuned() -> Blocks:
-        kind = "convolution_weight" if split else "convolution"
-        fitted = {each: choose_among((each,), problem, device) for each in tiles}
-        facts = (problem, space.geometry, space.last)
-        return choices.of(kind, facts, device, lambda: [*fitted.values()], lambda: fitted[min(tiles, key=cost)], again)
+        facts, kind = (problem, space.geometry, space.last), "convolution_weight" if split else "convolution"
+        usual, tried = lambda: fitted(min(tiles, key=cost)), lambda: [*map(fitted, tiles)]
+        return choices.of(kind, facts, device, tried, usual, again)
 
     return driver.pick(tuned, lambda: choose_interpreted(problem, device))(), {"TOTAL": total, "PRODUCT": product}
 
