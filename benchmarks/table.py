@@ -147,7 +147,8 @@ def gpu_front(figures: dict[str, Any]) -> str:
     versions = ", ".join(
         f"{name} {figures['versions'][name]}" for name in ("torch", "triton") if name in figures["versions"]
     )
-    lines = [f"{figures['gpu']}; {versions}.", "", "| | tritensor | torch | ratio |", "|---|---|---|---|"]
+    when = f"on {figures['date']}, with the kernels of commit {figures['commit']}"
+    lines = [f"{figures['gpu']} {when}; {versions}.", "", "| | tritensor | torch | ratio |", "|---|---|---|---|"]
     for name, peer in GPU_ROWS.items():
         row = figures["rows"].get(name, {})
         entry = row.get("speed", {}).get(peer)

@@ -99,6 +99,7 @@ def test_the_table_of_a_gpu_comes_with_its_figures(tmp_path: Path, monkeypatch: 
         "gpu": "Card",
         "simulated": True,
         "date": "2026-01-01",
+        "commit": "abc1234",
         "device": {"driver": "1.2"},
         "versions": {"torch": "3"},
         "ceiling": {"bytes_per_second": 4e12},

@@ -146,15 +146,21 @@ def _run(
 def _on_host(
     function: jit.JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Grid, tensors: list[Tensor]
 ) -> None:
+    try:
+        _execute(function, args, kwargs, grid, on_host=True)
+    finally:
+        for tensor in tensors:
+            tensor._forget()
+
+
+def _execute(
+    function: jit.JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Grid, on_host: bool = False
+) -> None:
     for hook in function.pre_run_hooks:
         hook(*args, **kwargs)
     own = _own(function)
     own.kernel.cooperative = bool(kwargs.get("launch_cooperative_grid"))
-    try:
-        own.run(grid, args, _arguments(function, kwargs), on_host=True)
-    finally:
-        for tensor in tensors:
-            tensor._forget()
+    own.run(grid, args, _arguments(function, kwargs), on_host=on_host)
 
 
 def _compiled(
@@ -182,11 +188,7 @@ def _compiled(
 def _interpreted(
     theirs: Callable[..., Any], function: jit.JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Grid
 ) -> Any:
-    for hook in function.pre_run_hooks:
-        hook(*args, **kwargs)
-    own = _own(function)
-    own.kernel.cooperative = bool(kwargs.get("launch_cooperative_grid"))
-    own.run(grid, args, _arguments(function, kwargs))
+    _execute(function, args, kwargs, grid)
     return _Later(lambda: _compiled(theirs, function, args, kwargs, grid, True))
 
 
