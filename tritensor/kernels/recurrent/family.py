@@ -24,11 +24,9 @@ from ...operators.rules import Floating
 from ...runtime.call import Call
 from ...runtime.reference import with_casts
 from ...tensors import Tensor
-from ...types.dtypes import float32
 from ..indexing.joining import cat
 from ..matmul.family import linear
 from ..matmul.launch import launch_product
-from ..matmul.precision import get_product
 from ..rowwise.kernel import contiguous
 from .kernel import launch_step, step_backward_kernel, step_kernel
 from .order import Sizes, ends, places_before, steps
@@ -211,8 +209,6 @@ class Recurrent(_Steps):
         more = (gates, u, kept, old()) if old else (out, u, None, None)
         part, carried, third = self.backward(*more, *grads, projection, **order)
         product = third if self.mode == "gru" else part
-        turned = _by_rows(part)
-        turned_product = _by_rows(product) if product is third else turned
 
         def of_first() -> Any:
             found = product[ends(sizes, not reverse)] @ u
@@ -221,8 +217,8 @@ class Recurrent(_Steps):
         ways: dict[str, Callable[[], Any]] = {
             "x": lambda: part @ w,
             "h": of_first,
-            "w": lambda: turned @ _by_rows(x).mT,
-            "u": lambda: turned_product @ _by_rows(before).mT,
+            "w": lambda: part.mT @ x,
+            "u": lambda: product.mT @ before,
             "b": lambda: part.sum(0),
             "d": lambda: product.sum(0),
             "c": lambda: carried,
@@ -248,13 +244,6 @@ class Recurrent(_Steps):
         wanted = [each for each, need in zip(own, needs, strict=True) if need]
         found = iter(gradients_by(outs, wanted, of_outs, create_graph=True, allow_unused=True))
         return tuple([next(found) if need else None for need in needs])
-
-
-def _by_rows(part: Any) -> Any:
-    """The transpose, contiguous if products are of tf32, whose tensor cores read it only so: of 6400x4096 the copy is
-    predicted to take 47 us of an H200, and each of its two products 143 behind it, 715 without."""
-    turned = part.mT
-    return turned.contiguous() if part.dtype is float32 and not part.is_cpu and get_product() == "tf32" else turned
 
 
 def _before(rows: Tensor, first: Tensor, sizes: Sizes, reverse: bool) -> Any:
