@@ -17,7 +17,7 @@ HAS_TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-native lint stubs types tests format docs site-test links clean
+.PHONY: help demo test test-all test-native lint stubs types tests format docs site-test screenshots links clean
 
 help:
 	@echo "make demo       train on real digits on the CPU, then on a simulated CUDA device"
@@ -28,7 +28,8 @@ help:
 	@echo "make stubs      write the type stubs anew, as the two that read them do"
 	@echo "make format     format the code, sort the imports, write the type stubs anew"
 	@echo "make docs       run what the documentation shows and build it as a site, into build/docs"
-	@echo "make site-test  look at the site in Chromium"
+	@echo "make site-test  look at every page of the site in Chromium: widths, light and dark, contrast, pictures"
+	@echo "make screenshots   pictures of some pages, into build/screenshots"
 	@echo "make links      look whether the links to other sites lead somewhere"
 	@echo "make clean      remove .venv and everything built"
 
@@ -112,7 +113,10 @@ docs: $(VENV)/docs.installed
 	@echo "The site is build/docs/index.html; to read it: $(BIN)/python -m http.server --directory build/docs"
 
 site-test: $(VENV)/site.installed docs
-	DOCS_BUILT=build/docs $(BIN)/python -m pytest -q -rs -m site tests/documentation
+	DOCS_BUILT=build/docs $(BIN)/python -m pytest -q -rs -m site --numprocesses auto tests/documentation
+
+screenshots: $(VENV)/site.installed docs
+	$(BIN)/python -m tests.documentation.screenshots build/docs build/screenshots
 
 links: $(VENV)/docs.installed
 	$(BIN)/python -m sphinx -b linkcheck -q docs build/links

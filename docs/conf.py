@@ -49,7 +49,7 @@ myst_links_external_new_tab = False
 # A single backtick in a docstring is code, as in the pages.
 default_role = "code"
 highlight_language = "python"
-pygments_style = "tango"
+pygments_style = "a11y-high-contrast-light"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
@@ -92,14 +92,14 @@ html_theme_options: dict[str, Any] = {
     "navigation_depth": 2,
     "collapse_navigation": True,
     "show_prev_next": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_start": ["navbar-logo", "version-switcher"],
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "pygments_light_style": "tango",
-    "pygments_dark_style": "github-dark-high-contrast",
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
     # The list of the published versions. The workflow sets its address; the copy here holds this version alone.
     "switcher": {
         "json_url": os.environ.get("DOCS_SWITCHER", "/_static/switcher.json"),

@@ -5,13 +5,10 @@ Where DOCS_BUILT names a folder, the site in it is taken; otherwise it is built,
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
-import shutil
 import subprocess
 import sys
-import threading
+import tomllib
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,22 +17,15 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 
+from .browser import BROWSERS, Watched, installed, opened, served
+
 pytestmark = pytest.mark.site
 
 ROOT = Path(__file__).resolve().parents[2]
-ARGUMENTS = [
-    f"--{name}"
-    for name in (
-        "no-sandbox",
-        "disable-gpu",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        "no-first-run",
-        "disable-dev-shm-usage",
-    )
-]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+HERE = Path(__file__).parent
+WIDTHS, MODES = (400, 1280, 1920), ("light", "dark")
+QUESTIONS = tomllib.loads((HERE / "newcomer.toml").read_text(encoding="utf-8"))["question"]
+PARTS = 24  # of the pages, so that several processes share them
 
 
 class Page(HTMLParser):
@@ -46,11 +36,14 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.loads: list[str] = []
         self.anchors = {"", "top"}
+        self.pictures: list[str] = []  # what plots are made of: an image, or the title of an SVG
         self.feed(text)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attributes}
         self.anchors |= {found[name] for name in ("id", "name") if name in found}
+        if tag == "img" or (tag == "svg" and found.get("role") == "img"):
+            self.pictures.append(found.get("src", ""))
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
         elif tag in ("img", "script", "iframe", "source") and "src" in found:
@@ -86,60 +79,20 @@ def pages(site: Path) -> dict[str, Page]:
     return {path.relative_to(site).as_posix(): Page(path.read_text(encoding="utf-8")) for path in found}
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Nothing: the test says what failed."""
-
-
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(site)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-class Watched:
-    """A page of the browser, and what went wrong on it."""
-
-    def __init__(self, browser: Any, address: str, **options: Any) -> None:
-        self.address = address
-        self.wrong: list[str] = []
-        self.context = browser.new_context(**options)
-        self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address.rstrip("/"))
-        self.page = self.context.new_page()
-        self.page.on("console", lambda said: said.type in ("error", "warning") and self.wrong.append(said.text))
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("requestfailed", self._failed)
-        self.page.on("request", self._requested)
-        self.page.on("response", lambda got: got.status >= 400 and self.wrong.append(f"{got.status}: {got.url}"))
-
-    def _failed(self, request: Any) -> None:
-        if request.failure != "net::ERR_ABORTED":  # by going on to the next page
-            self.wrong.append(f"failed: {request.url}, {request.failure}")
-
-    def _requested(self, request: Any) -> None:
-        if not request.url.startswith((self.address, "data:", "blob:")):
-            self.wrong.append(f"left this machine: {request.url}")
-
-    def open(self, name: str) -> Any:
-        self.page.goto(self.address + name)
-        return self.page
+    with served(site) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs tritensor[site]")
-    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    pytest.importorskip("playwright.sync_api", reason="needs tritensor[site]")
+    found = installed()
     if found is None:
         pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
-    with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield opened
-        opened.close()
+    with opened(found) as started:
+        yield started
 
 
 @pytest.fixture
@@ -203,31 +156,73 @@ def test_the_inventory_has_the_public_names(site: Path) -> None:
 # ---- the browser ---------------------------------------------------------------------------------------------------
 
 
-def test_pages_render(watch: Callable[..., Watched], pages: dict[str, Page]) -> None:
+# What is wrong with the code of a page: it is cut where it neither fits nor scrolls, itself or in something around it.
+CUT = """() => [...document.querySelectorAll("article pre, article code, article .sig")].filter(each => {
+    const box = each.getBoundingClientRect();
+    if (!box.width || getComputedStyle(each).visibility === "hidden") return false;
+    for (let around = each; around && around.tagName !== "BODY"; around = around.parentElement)
+        if (["auto", "scroll"].includes(getComputedStyle(around).overflowX)) return false;
+    return each.scrollWidth > each.clientWidth + 1 && each.tagName === "PRE" || box.right > innerWidth + 1;
+}).map(each => each.textContent.slice(0, 60))"""
+CONTRAST = """axe.run(document, {runOnly: ["color-contrast"], resultTypes: ["violations"]}).then(found =>
+    found.violations.flatMap(each => each.nodes.map(node => node.target[0] + ": " + node.any[0].message)))"""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_page_at_every_width_light_and_dark(
+    watch: Callable[..., Watched], pages: dict[str, Page], part: int
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python", reason="needs tritensor[site]")
     watched = watch()
-    for name in pages:
+    wrong = []
+    for name in sorted(pages)[part::PARTS]:
         page = watched.open(name)
         assert page.locator("h1").first.inner_text().strip(), name
+        page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            scrolled = page.evaluate("document.documentElement.scrollWidth")
+            wrong += [f"{name} at {width}: {scrolled} wide"] if scrolled > width else []
+            wrong += [f"{name} at {width}: cut: {text}" for text in page.evaluate(CUT)]
+        for mode in MODES:
+            watched.show(mode)
+            wrong += [f"{name}, {mode}: {text}" for text in page.evaluate(CONTRAST)]
         for picture in page.locator("article img, article svg[role=img]").all():
             box = picture.bounding_box()
-            assert box is not None and box["width"] > 50 and box["height"] > 50, name
-        assert watched.wrong == [], name
+            seen = box is None or (box["width"] > 50 and box["height"] > 30)  # None: in a tab that is closed
+            drawn = picture.evaluate("each => each.tagName !== 'IMG' || !each.complete || each.naturalWidth > 0")
+            wrong += [] if seen and drawn else [f"{name}: a picture is not there"]
+        wrong += [f"{name}: {text}" for text in watched.wrong]
+        watched.wrong.clear()
+    assert wrong == []
 
 
-def test_the_front_page_says_it_on_one_screen(watch: Callable[..., Watched]) -> None:
+def test_each_notebook_has_its_pictures(site: Path, pages: dict[str, Page]) -> None:
+    tutorials = [f"learn/{path.stem}.html" for path in sorted((ROOT / "docs/tutorials").glob("*.py"))]
+    assert len(tutorials) >= 9
+    for name in tutorials:
+        assert len(pages[name].pictures) >= 2, name
+        notebook = next(link for link in pages[name].links if link.endswith(".ipynb"))
+        assert (site / "learn" / notebook).resolve().exists(), name
+
+
+def test_the_first_page_says_it_on_one_screen(watch: Callable[..., Watched]) -> None:
     page = watch(viewport={"width": 1440, "height": 900}).open("index.html")
-    for what in (".first .highlight-python", ".first .highlight-text", ".first .devices svg", ".first .highlight-bash"):
+    for what in ("h1", ".picture svg", ".sd-tab-set .highlight-bash"):
         box = page.locator(what).first.bounding_box()
-        assert box is not None and box["height"] > 20 and box["y"] + box["height"] < 900, what
-    rows = page.locator(".figures tbody tr")
-    assert rows.count() >= 5 and rows.last.bounding_box()["y"] + rows.last.bounding_box()["height"] <= 900
+        assert box is not None and box["height"] > 20 and box["y"] + box["height"] <= 900, what
 
 
-def test_a_narrow_screen_does_not_scroll_sideways(watch: Callable[..., Watched]) -> None:
-    watched = watch(viewport={"width": 400, "height": 800})
-    for name in ("index", "operators/torch.add", "operators/index", "benchmarks/cpu", "devices", "reference/nn.Linear"):
-        page = watched.open(f"{name}.html")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 400, name
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["asks"])
+def test_a_newcomer_finds_the_answer_within_two_clicks(watch: Callable[..., Watched], question: dict[str, Any]) -> None:
+    page = watch(viewport={"width": 1280, "height": 900}).open("index.html")
+    assert 1 <= len(question["clicks"]) <= 2
+    for words in question["clicks"]:
+        links = page.get_by_role("link", name=words, exact=True).or_(page.get_by_role("link", name=words))
+        next(link for link in links.all() if link.is_visible()).click()
+        page.wait_for_load_state()
+    assert page.url.partition("#")[0].endswith(question["page"])
+    assert page.get_by_text(question["answer"]).filter(visible=True).count(), question["answer"]
 
 
 def test_copying_a_block_leaves_the_prompts_out(watch: Callable[..., Watched]) -> None:
