@@ -17,6 +17,7 @@ from sphinx.util.nodes import find_pending_xref_condition  # noqa: E402
 
 import tritensor  # noqa: E402
 from tools import site  # noqa: E402
+from tools.site import gallery  # noqa: E402
 
 project = "tritensor"
 author = "tritensor maintainers"
@@ -32,9 +33,10 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "tools.site.mermaid",
+    "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["programs/**", "_templates/**"]
+exclude_patterns = ["programs/**", "tutorials/**", "_templates/**"]
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]  # functions in this file
 
@@ -53,6 +55,10 @@ pygments_style = "a11y-high-contrast-light"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
+
+# ---- tutorials -----------------------------------------------------------------------------------------------------
+
+sphinx_gallery_conf = gallery.CONF
 
 # ---- docstrings ----------------------------------------------------------------------------------------------------
 
@@ -160,3 +166,4 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", mend_docstring, priority=100)
     app.connect("autodoc-process-bases", mend_bases)
     app.connect("doctree-read", mend_types)
+    app.connect("source-read", gallery.head)

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "plot"]
+__all__ = ["COLOURS", "STYLE", "inline", "plot"]
 
 #: What a plot is drawn in, which nothing else is, and the colours of `docs/_static/site.css` that take its place.
 COLOURS = {
@@ -22,7 +22,7 @@ COLOURS = {
     "third": ("#5b6ee1", "var(--site-third)"),
 }
 _TEXT, _MUTED, _GRID = (COLOURS[name][0] for name in ("text", "muted", "grid"))
-_STYLE: dict[str, Any] = {
+STYLE: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: the page's font, and found by a search in the page
     "svg.hashsalt": "tritensor",  # the same file each time
     "text.color": _TEXT,
@@ -56,11 +56,16 @@ def plot(title: str, draw: Any, width: float = 6.0, height: float = 3.0) -> str:
         width: inches; an inch is 72 pixels of CSS.
         height: inches.
     """
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure = Figure(figsize=(width, height))
         draw(figure)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        return inline(title, figure)
+
+
+def inline(title: str, figure: Figure) -> str:
+    """The same of a figure that is drawn in `STYLE`."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", dpi=144, transparent=True, metadata={"Date": None, "Creator": None})
     text = out.getvalue()[out.getvalue().index("<svg") :]
     text = re.sub(
         r"\s*<(metadata|defs)>\s*(<style|<rdf).*?</\1>", "", text, flags=re.DOTALL
