@@ -37,6 +37,7 @@ extensions = [
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["programs/**", "tutorials/**", "_templates/**"]
+sphinx_gallery_conf = gallery.CONF  # the tutorials
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]  # functions in this file
 
@@ -55,10 +56,6 @@ pygments_style = "a11y-high-contrast-light"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
-
-# ---- tutorials -----------------------------------------------------------------------------------------------------
-
-sphinx_gallery_conf = gallery.CONF
 
 # ---- docstrings ----------------------------------------------------------------------------------------------------
 
