@@ -95,7 +95,7 @@ html_theme_options: dict[str, Any] = {
     "navigation_depth": 2,
     "collapse_navigation": True,
     "show_prev_next": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "navbar_start": ["navbar-logo", "version-switcher"],
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],

@@ -87,5 +87,6 @@ class Watched:
         return self.page
 
     def show(self, mode: str) -> None:
-        """Light or dark, without loading the page anew."""
+        """Light or dark, without loading the page anew, and without waiting for colours that fade."""
+        self.page.add_style_tag(content="* { transition: none !important }")
         self.page.evaluate("mode => { document.documentElement.dataset.theme = mode }", mode)

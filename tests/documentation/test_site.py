@@ -208,7 +208,7 @@ def test_each_notebook_has_its_pictures(site: Path, pages: dict[str, Page]) -> N
 
 def test_the_first_page_says_it_on_one_screen(watch: Callable[..., Watched]) -> None:
     page = watch(viewport={"width": 1440, "height": 900}).open("index.html")
-    for what in ("h1", ".picture svg", ".sd-tab-set .highlight-bash"):
+    for what in ("h1", ".overview svg", ".sd-tab-set .highlight-bash", ".first .highlight-text"):
         box = page.locator(what).first.bounding_box()
         assert box is not None and box["height"] > 20 and box["y"] + box["height"] <= 900, what
 
