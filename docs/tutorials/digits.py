@@ -8,6 +8,7 @@ the GPU's Triton kernels on this machine's processor. No GPU is needed,
 and the two runs agree within rounding.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import time
 
 import matplotlib.pyplot as plt

@@ -7,6 +7,7 @@ From that record ``backward()`` computes derivatives. The pictures below
 show tensors, their derivatives, and what an optimizer does with them.
 """
 
+# sphinx_gallery_thumbnail_number = 3
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -8,6 +8,7 @@ devices raise the same errors on a laptop, so you can meet them here
 first.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 
 import tritensor as torch
@@ -93,7 +94,6 @@ with torch.cuda.simulate(devices=2):
         marks[len(notes)] = "backward"
         loss.backward()
         del loss
-        marks[len(notes)] = "step"
         optimizer.step()
         note()
 
@@ -103,7 +103,7 @@ ax.step(
 )
 for place, name in marks.items():
     ax.axvline(place, color="gray", linewidth=0.6)
-    ax.text(place + 0.1, 9, name)
+    ax.text(place + 0.2, 9.2, name)
 ax.set(
     title="What tensors hold during two steps",
     ylabel="MB",
@@ -114,9 +114,9 @@ plt.show()
 
 # %%
 # Activations pile up in the forward pass, first on cuda:0, then on
-# cuda:1, and the backward pass frees them in the other direction. After
-# the first step more is held than before: the gradients, and the two
-# averages that Adam keeps of each parameter.
+# cuda:1, and the backward pass frees them in the other direction, while
+# gradients are made. The second step begins with more than the first:
+# the two averages that Adam keeps of each parameter.
 #
 # When memory is full
 # -------------------

@@ -16,6 +16,7 @@ CONF: dict[str, Any] = {
     "gallery_dirs": "learn",
     "filename_pattern": "",  # all are run
     "parallel": 2,
+    "thumbnail_size": (480, 200),
     "within_subsection_order": ORDER.index,
     "reset_modules": ("matplotlib", f"{__name__}.reset"),
     "image_scrapers": (f"{__name__}.scrape",),
@@ -57,7 +58,7 @@ def head(app: Any, page: str, source: list[str]) -> None:
     """Write the files and the time of a tutorial below its title, not in a note above and a list at the end."""
     body, found, rest = source[0].partition("\n.. rst-class:: sphx-glr-timing\n")
     if page.startswith("learn/") and found:
-        seconds = re.findall(r"([\d.]+) seconds", rest)[0]
+        seconds = float(re.findall(r"([\d.]+) seconds", rest)[0])
         files = f":download:`Jupyter notebook <{page[6:]}.ipynb>` · :download:`Python script <{page[6:]}.py>`"
-        line = f"\n.. rst-class:: told\n\n{files} · took {seconds} s when this site was built\n"
+        line = f"\n.. rst-class:: told\n\n{files} · took {seconds:.1f} s when this site was built\n"
         source[0] = re.sub(r"\n===+\n", rf"\g<0>{line}", body[body.index(".. rst-class::") :], count=1)
