@@ -19,7 +19,8 @@ import matplotlib.pyplot as plt
 import tritensor as torch
 from tritensor import nn
 
-path = Path(tempfile.mkdtemp()) / "checkpoint.pt"
+folder = tempfile.TemporaryDirectory()
+path = Path(folder.name) / "checkpoint.pt"
 
 # %%
 # Something to train
