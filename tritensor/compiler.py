@@ -259,7 +259,7 @@ def is_exporting() -> bool:
 
 
 def reset() -> None:
-    """Forget all compiled functions' plans."""
+    """Reset the compiler: forget the plans of all compiled functions."""
     from .runtime.replay import forget
 
     forget()

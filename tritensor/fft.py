@@ -147,12 +147,12 @@ def _to_real(call: str, forward: bool, input: Tensor, s: list[int], dim: list[in
 
 
 _WHAT = {
-    "fft": (_of_complex, True, "The Fourier transform of real or complex numbers", "complex"),
-    "ifft": (_of_complex, False, "The inverse Fourier transform", "complex"),
-    "rfft": (_of_real, True, "The Fourier transform of real numbers, without the redundant half", "complex"),
-    "irfft": (_to_real, False, "The inverse of `rfft{}`, from half a spectrum to real numbers", "real"),
-    "hfft": (_to_real, True, "The Fourier transform, which is real, of a half of a Hermitian signal", "real"),
-    "ihfft": (_of_real, False, "The inverse of `hfft{}`, without the redundant half", "complex"),
+    "fft": (_of_complex, True, "The discrete Fourier transform (FFT)", "complex"),
+    "ifft": (_of_complex, False, "The inverse discrete Fourier transform", "complex"),
+    "rfft": (_of_real, True, "The Fourier transform of real numbers, half of it", "complex"),
+    "irfft": (_to_real, False, "The inverse of `rfft{}`, of half a spectrum", "real"),
+    "hfft": (_to_real, True, "The (real) Fourier transform of half a Hermitian signal", "real"),
+    "ihfft": (_of_real, False, "The inverse of `hfft{}`, half of it", "complex"),
 }
 _DOC = """{what}, along {along}.
 
@@ -230,7 +230,7 @@ ihfft, ihfft2, ihfftn = (_declare("ihfft", ending) for ending in ("", "2", "n"))
 def fftfreq(
     n: int, d: float = 1.0, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False
 ) -> Tensor:
-    """The frequencies of the `n` numbers that `fft` gives, in cycles per unit of the sample distance `d`.
+    """The sample frequencies of an `fft` of `n` numbers, in cycles per unit of the sample distance `d`.
 
     >>> import tritensor as torch
     >>> torch.fft.fftfreq(5, 0.5)
@@ -245,7 +245,7 @@ def fftfreq(
 def rfftfreq(
     n: int, d: float = 1.0, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False
 ) -> Tensor:
-    """The frequencies of the `n // 2 + 1` numbers that `rfft` gives for `n`; see `fftfreq`."""
+    """The sample frequencies of an `rfft` of `n` numbers, `n // 2 + 1` of them; see `fftfreq`."""
     places = arange(n // 2 + 1, dtype=dtype or get_default_dtype(), device=device)
     return (places * (1.0 / (n * d))).requires_grad_(bool(requires_grad))
 
@@ -257,7 +257,7 @@ def _rolled(input: Tensor, dim: int | None, extra: int) -> Tensor:
 
 
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Shifts the frequency 0 to the middle of the dimensions `dim`, or of all."""
+    """Shifts the zero frequency to the middle of the dimensions `dim`, or of all."""
     check_tensor("fft_fftshift", "input", 1, input)
     return _rolled(input, dim, 0)
 

@@ -1,4 +1,4 @@
-"""`torch.futures`: values that are there later."""
+"""`torch.futures`: futures, values that are set later."""
 
 from __future__ import annotations
 

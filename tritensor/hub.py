@@ -22,7 +22,7 @@ _set: list[str] = []
 
 
 def get_dir() -> str:
-    """The folder of the hub: what `set_dir` set, else `hub` in $TORCH_HOME, $XDG_CACHE_HOME/torch or ~/.cache/torch."""
+    """The folder of the hub: that of `set_dir`, or `hub` in $TORCH_HOME, $XDG_CACHE_HOME/torch or ~/.cache/torch."""
     return _set[-1] if _set else os.path.join(_get_torch_home(), "hub")
 
 
@@ -68,7 +68,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> dict[str, Any]:
-    """Loads the checkpoint at a URL, which is fetched unless it is in the folder.
+    """Load the checkpoint (state dict) at a URL, which is downloaded unless it is in the folder.
 
     Args:
         model_dir: the folder, `get_dir()/checkpoints` unless given.

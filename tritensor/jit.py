@@ -43,7 +43,7 @@ def unused(fn: T) -> T:
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """The function itself, or a decorator that returns what it decorates."""
+    """The function itself, or a decorator that returns the function."""
     return drop if callable(drop) else lambda decorated: decorated
 
 

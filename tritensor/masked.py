@@ -107,49 +107,49 @@ def _promoted(kind: dtypes.dtype) -> dtypes.dtype:
 
 @_reduction
 def amax(x: object, dims: Any, keepdim: bool, kind: object) -> Any:
-    """The largest element."""
+    """The maximum of the elements where `mask` holds."""
     return functional.amax(x, dims, keepdim).to(kind)
 
 
 @_reduction
 def amin(x: object, dims: Any, keepdim: bool, kind: object) -> Any:
-    """The smallest element."""
+    """The minimum of the elements where `mask` holds."""
     return functional.amin(x, dims, keepdim).to(kind)
 
 
 @_reduction
 def logsumexp(x: object, dims: Any, keepdim: bool, kind: object) -> Any:
-    """The logarithm of the sum of exponentials."""
+    """The logarithm of the sum of exponentials of the elements where `mask` holds."""
     return functional.logsumexp(x, dims, keepdim).to(kind)
 
 
 @_along
 def cumsum(x: object, dim: int, kind: object) -> Any:
-    """The sums of the elements up to each place."""
+    """The cumulative sum of the elements where `mask` holds."""
     return functional.cumsum(x, dim, dtype=kind)
 
 
 @_along
 def cumprod(x: object, dim: int, kind: object) -> Any:
-    """The products of the elements up to each place."""
+    """The cumulative product of the elements where `mask` holds."""
     return x.cumprod(dim, dtype=kind)
 
 
 @_along
 def softmax(x: object, dim: int, kind: object) -> Any:
-    """Applies softmax: the exponentials' shares of their sum."""
+    """Applies softmax to the elements where `mask` holds: the exponentials' shares of their sum."""
     return functional.softmax(x, dim, dtype=kind)
 
 
 @_along
 def log_softmax(x: object, dim: int, kind: object) -> Any:
-    """The logarithms of `softmax`."""
+    """Applies the logarithm of softmax: the logarithms of `softmax`."""
     return functional.log_softmax(x, dim, dtype=kind)
 
 
 @_along
 def softmin(x: object, dim: int, kind: object) -> Any:
-    """`softmax` of the negative elements."""
+    """Applies softmin: `softmax` of the negative elements."""
     return functional.softmax(-x, dim, dtype=kind)
 
 
@@ -280,7 +280,7 @@ def var(
     dtype: Dtype = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variance of the elements where `mask` holds, whose number less `correction` (1) divides the squares' sum."""
+    """The variance of the elements where `mask` holds; the divisor is their number minus `correction` (1)."""
     require(unbiased is None or correction is None, AssertionError, "Only one of unbiased and correction may be given")
     less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
     kind = dtypes.of_argument(dtype) or input.dtype
@@ -305,6 +305,6 @@ def std(
     dtype: Dtype = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The root of `var`."""
+    """The standard deviation of the elements where `mask` holds: the root of `var`."""
     found = var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
     return functional.sqrt(found)

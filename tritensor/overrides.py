@@ -18,7 +18,7 @@ __all__ += ["is_tensor_like", "is_tensor_method_or_property", "resolve_name", "w
 
 
 class TorchFunctionMode:
-    """Decides within `with` what public functions return, those that make tensors too, by its `__torch_function__`.
+    """A mode that overrides all public functions, those that make tensors too, within `with`.
 
     Functions that are called in there are those of the modes around this one.
     """
@@ -32,7 +32,7 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that calls each function."""
+    """The base of function modes, which calls each function as it is."""
 
     def __torch_function__(
         self, func: Function, types: Iterable[type], args: Args = (), kwargs: Named | None = None
@@ -41,7 +41,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def has_torch_function(relevant_args: Iterable[object]) -> bool:
-    """True if a mode or a class of the arguments is to be asked, by `handle_torch_function`."""
+    """True if an argument's class, or a mode, overrides functions by `__torch_function__`."""
     return here.disabled < 2 and bool(here.modes or (not here.disabled and overriding.overloaded(relevant_args)))
 
 

@@ -58,7 +58,7 @@ def supported_activities() -> set[ProfilerActivity]:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Cycles of steps, of which some wait, some warm up, and some are recorded, as the argument of `profile`.
+    """A schedule for `profile`: cycles of steps, of which some wait, some warm up, and some are recorded.
 
     >>> import tritensor as torch
     >>> cycle = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)

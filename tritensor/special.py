@@ -28,9 +28,9 @@ def _polynomial(name: str, operator: Any, kind: str, **numbers: float) -> None:
         return operator(x, n, **numbers)
 
     made.__name__ = name
-    made.__doc__ = f"""{kind} of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0.
+    made.__doc__ = f"""{kind}, of degree `n` at `x`; 0 for n below 0.
 
-    Fractions of `n` are cut off. The result has no gradient, as in PyTorch.
+    `x` and `n` broadcast, or one is a number; fractions of `n` are cut off. No gradient, as in PyTorch.
     """
     SPECIAL.declare(name, takes_out(ELEMENTWISE)(made))
 
@@ -41,16 +41,16 @@ for _name, _of, _numbers in (
     ("v", "third", {"slope": 2.0, "constant": -1.0}),
     ("w", "fourth", {"slope": 2.0, "constant": 1.0}),
 ):
-    _words = f"Chebyshev's polynomial of the {_of} kind"
+    _words = f"The Chebyshev polynomial of the {_of} kind"
     _polynomial(f"chebyshev_polynomial_{_name}", chebyshev, _words, **_numbers)
-    _words = f"Chebyshev's polynomial of the {_of} kind, shifted to the interval from 0 to 1,"
+    _words = f"The Chebyshev polynomial of the {_of} kind, shifted to the interval from 0 to 1"
     _polynomial(f"shifted_chebyshev_polynomial_{_name}", chebyshev, _words, stretch=2.0, shift=1.0, **_numbers)
 _polynomial("hermite_polynomial_h", orthogonal, "The physicist's Hermite polynomial", slope=2.0, back=2.0, most=512)
 _polynomial("hermite_polynomial_he", orthogonal, "The probabilist's Hermite polynomial", most=512)
 _polynomial(
-    "laguerre_polynomial_l", orthogonal, "Laguerre's polynomial", slope=-1.0, constant=1.0, middle=2.0, divided=1.0
+    "laguerre_polynomial_l", orthogonal, "The Laguerre polynomial", slope=-1.0, constant=1.0, middle=2.0, divided=1.0
 )
-_polynomial("legendre_polynomial_p", orthogonal, "Legendre's polynomial", growth=2.0, divided=1.0)
+_polynomial("legendre_polynomial_p", orthogonal, "The Legendre polynomial", growth=2.0, divided=1.0)
 
 
 def _without_gradient(name: str, function: Any) -> None:

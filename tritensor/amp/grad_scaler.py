@@ -47,8 +47,7 @@ def _on(place: device, copies: dict[device, Tensor]) -> Tensor:
 
 
 class GradScaler:
-    """Scales a loss, so that its gradients fit into half precision, and the gradients back; skips a step with
-    infinities or NaN among them. The scale follows: it shrinks after such a step and grows after many others.
+    """Scales a loss so that gradients fit into half precision, and unscales them; skips steps with infinities or NaN.
 
     Scale, count and what was found stay on the device, and so does the scaling back: a launch for all gradients of a
     dtype. The host waits for the device where PyTorch does, in `step`, which reads whether to skip; an optimizer that

@@ -89,7 +89,7 @@ def joined(tensor: Any, tangent: Any, level: Level) -> Any:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """The dual tensor of a value and the direction in which to differentiate.
+    """Make a dual tensor of a value and a tangent, the direction in which to differentiate.
 
     >>> import tritensor as torch
     >>> from tritensor.autograd import forward_ad
@@ -109,7 +109,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value and the tangent; both can be differentiated by `backward` with respect to what the dual was made of."""
+    """Unpack a dual tensor into its value and tangent; `backward` differentiates both by what the dual was made of."""
     if _current.level is None or (level or 0) < 0:
         return UnpackedDualTensor(tensor, None)
     return UnpackedDualTensor(primal_of(tensor, _current.level), tangent_of(tensor, _current.level))
@@ -117,7 +117,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
 
 @contextmanager
 def dual_level() -> Iterator[int]:
-    """The block in which dual tensors can be made and unpacked; also a decorator."""
+    """A block in which dual tensors can be made and unpacked (a forward AD level); also a decorator."""
     level = enter_dual_level()
     try:
         yield level

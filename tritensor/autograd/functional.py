@@ -107,7 +107,7 @@ class _Run:
 
 
 def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """The results of `func`, and the product of `v` and its Jacobian: the gradients where `v` is that of the results.
+    """The vector-Jacobian product: the results of `func`, and the gradients of its inputs for `v` of the results.
 
     >>> import tritensor as torch
     >>> torch.autograd.functional.vjp(lambda x: x * x, torch.tensor([1.0, 2.0]), torch.ones(2))
@@ -121,7 +121,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """The results of `func`, and the product of its Jacobian and `v`: the derivative in that direction.
+    """The Jacobian-vector product: the results of `func`, and its derivative in the direction `v`.
 
     >>> import tritensor as torch
     >>> torch.autograd.functional.jvp(lambda x: x.sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.5]))
@@ -142,7 +142,7 @@ def _transposed(run: _Run, outputs: Sequence[Any], v: Any) -> list[Any]:
 
 
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """The result of `func`, one number, and the product of `v` and its Hessian.
+    """The vector-Hessian product of a scalar function: its result, and `v` times its Hessian.
 
     >>> import tritensor as torch
     >>> torch.autograd.functional.vhp(lambda x: (x ** 3).sum(), torch.tensor([1.0, 2.0]), torch.ones(2))
@@ -155,7 +155,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """The result of `func`, one number, and the product of its Hessian and `v`; usually that of `vhp`, and slower.
+    """The Hessian-vector product of a scalar function: its result, and Hessian times `v`; slower than `vhp`.
 
     >>> import tritensor as torch
     >>> torch.autograd.functional.hvp(lambda x: (x ** 3).sum(), torch.tensor([1.0, 2.0]), torch.ones(2))
@@ -283,7 +283,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of `func`, whose result is one number: the Jacobian of its gradient; see `jacobian`.
+    """The Hessian of a scalar function `func`, the Jacobian of its gradient; see `jacobian`.
 
     >>> import tritensor as torch
     >>> torch.autograd.functional.hessian(lambda x: (x ** 3).sum(), torch.tensor([1.0, 2.0]))

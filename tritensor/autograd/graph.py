@@ -60,8 +60,7 @@ class GraphNode:
         return str(self._node.where())
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
-        """Call `fn(grad_inputs, grad_outputs)` when a backward pass has run the node; what it returns (if not None)
-        replaces `grad_inputs`."""
+        """Call `fn(grad_inputs, grad_outputs)` after the node has run; a result (if not None) replaces the first."""
         hooks = self._hooked().after
         hooks.append(fn)
         return Handle(hooks, fn)
@@ -162,7 +161,7 @@ _alive: WeakValueDictionary[int, GraphNode] = WeakValueDictionary()
 
 
 def shown(owner: object) -> GraphNode:
-    """The object for a node of the tape, or for a leaf tensor."""
+    """The graph node of a node of the tape, or of a leaf tensor."""
     found = _alive.get(id(owner))  # an object here keeps its owner alive, so the id is still the owner's
     if found is None:
         kind = _class_of(owner.name()) if owner.__class__ is tape.Node else AccumulateGrad
@@ -193,7 +192,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """The edge by which a tensor gets its gradient.
+    """The gradient edge of a tensor, to be passed to `autograd.grad` or `backward` in its place.
 
     Raises:
         AutogradError: it requires none.
@@ -204,13 +203,13 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 def increment_version(tensor: Any) -> None:
-    """Count a change in place of a tensor, or of several, that was made without an operator."""
+    """Increment the version counters of tensors that were changed in place without an operator."""
     for each in (tensor,) if hasattr(tensor, "_count_change") else tensor:
         each._count_change()
 
 
 class saved_tensors_hooks(saving.packed_by):
-    """In a block, let what is saved for the backward pass be packed by one function and unpacked by another.
+    """Pack tensors saved for the backward pass by one function, and unpack them by another, within a block.
 
     `pack_hook(tensor)` is called with each tensor that an operator or `ctx.save_for_backward` saves, and what it
     returns is kept in its place; the backward pass calls `unpack_hook` with that whenever it needs the tensor. Of
@@ -235,7 +234,7 @@ class saved_tensors_hooks(saving.packed_by):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """In a block, keep what is saved for the backward pass in the memory of the host.
+    """Save tensors for the backward pass on the CPU, within a block.
 
     Args:
         pin_memory: copy to pinned memory, from which it returns while the host goes on.
@@ -252,7 +251,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """In a block, let hooks on saved tensors raise an error with this message.
+    """Disable hooks on saved tensors in a block: they raise an error with this message.
 
     Raises:
         AutogradError: the block is within such hooks.

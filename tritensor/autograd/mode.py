@@ -273,7 +273,7 @@ class enable_grad(_BareMode):
 
 @public(functional=False)
 class inference_mode(_GradMode):
-    """Like `no_grad`; `is_inference_mode_enabled()` tells the two apart."""
+    """Disables gradient recording, like `no_grad`; `is_inference_mode_enabled()` tells the two apart."""
 
     @overload
     def __new__(cls, mode: bool = True) -> Self: ...

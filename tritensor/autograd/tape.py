@@ -61,7 +61,7 @@ def views_on(counter: list[int]) -> list[Any]:
 
 
 class Node:
-    """One recorded operation.
+    """A node of the autograd graph: one recorded operation.
 
     Attributes:
         backward: how to compute the gradients; anything with `name` and `run(node, gradient)`.
@@ -156,7 +156,7 @@ def record(
     reduce: tuple[Any, ...] | None = None,
     outputs: int = 1,
 ) -> Node:
-    """A new node; see `Node` for the arguments."""
+    """Record an operation as a new node; see `Node` for the arguments."""
     node = Node()
     node.backward = backward
     node.next = next

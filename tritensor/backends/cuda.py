@@ -14,7 +14,7 @@ __all__ += ["enable_mem_efficient_sdp", "flash_sdp_enabled", "math_sdp_enabled",
 
 
 class MatmulSwitches:
-    """The precision of float32 matrix products; the same setting as `set_float32_matmul_precision`'s.
+    """The precision of float32 matrix products, that of `set_float32_matmul_precision`.
 
     >>> import tritensor
     >>> switches = tritensor.backends.cuda.matmul

@@ -41,7 +41,7 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """The ordinal that "cuda" means in this thread.
+    """The index of the current CUDA device, the one that "cuda" means in this thread.
 
     Raises:
         DeviceError: there is no device.
@@ -339,7 +339,7 @@ def get_rng_state(device: Device = None) -> Tensor:
 
 
 def set_rng_state(new_state: Tensor, device: Device = None) -> None:
-    """Put a device's default generator into a state that `get_rng_state` returned."""
+    """Set the state of a device's default generator to one that `get_rng_state` returned."""
     _generator(device).set_state(new_state)
 
 
@@ -349,7 +349,7 @@ def get_rng_state_all() -> list[Tensor]:
 
 
 def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
-    """Put the default generators of all devices into states that `get_rng_state_all` returned.
+    """Set the states of all devices' default generators to those that `get_rng_state_all` returned.
 
     Raises:
         DeviceError: more states than devices. ArgumentError, ShapeError: an invalid state. Then no generator changes.

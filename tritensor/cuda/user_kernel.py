@@ -100,7 +100,7 @@ class UserKernel:
 
 
 def sizes_of(name: str, grid: Any) -> tuple[int, ...]:
-    """A grid's sizes, checked."""
+    """The checked sizes of a launch grid."""
     sizes = (grid,) if isinstance(grid, int) else tuple(grid)
     if not 1 <= len(sizes) <= 3 or any(not isinstance(size, int) or size < 0 for size in sizes):
         raise ArgumentError(f"{name}: a grid is one to three sizes that are not negative, got {sizes!r}")

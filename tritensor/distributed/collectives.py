@@ -105,7 +105,7 @@ def _check_operator(operator: str, x: Tensor, op: ReduceOp) -> None:
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Combine the tensors of all processes, in place, in every one of them.
+    """Reduce (sum, ...) the tensors of all processes, in place, in every one of them.
 
     Args:
         tensor: any shape, the same everywhere; on the CPU or a CUDA device. Half precision is summed in float32.
@@ -133,8 +133,7 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Combine the tensors of all processes in that of rank `dst` (`group_dst` in the group); the others are unchanged.
-    As `all_reduce`."""
+    """Reduce the tensors of all processes to that of rank `dst` (`group_dst` in the group), as `all_reduce`."""
     made = default_group(group)
     _check_written("reduce", "tensor", tensor)
     _check_operator("reduce", tensor, op)
@@ -151,7 +150,7 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Copy the tensor of rank `src` over that of every other process.
+    """Broadcast the tensor of rank `src`: copy it over that of every other process.
 
     Args:
         tensor: the same shape and dtype everywhere.
@@ -175,7 +174,7 @@ def broadcast(
 def all_gather(
     tensor_list: Sequence[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Give every process the tensors of all, in `tensor_list` by rank.
+    """Gather the tensors of all processes in every process, in `tensor_list` by rank.
 
     Args:
         tensor_list: one tensor per process to write to, of the shape and dtype of `tensor`.
@@ -229,8 +228,7 @@ def coalesced(group: ProcessGroup, x: Tensor) -> AbstractContextManager[None]:
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Gathers the tensors of all processes into one: (ranks * n, ...) or (ranks, n, ...) for an input of shape (n,
-    ...)."""
+    """Gather the tensors (n, ...) of all processes into one: (ranks * n, ...) or (ranks, n, ...)."""
     made = default_group(group)
     operator = "all_gather_into_tensor"
     _check_tensor(operator, "input_tensor", input_tensor)
@@ -252,7 +250,7 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Give the tensors of all processes to rank `dst`, in `gather_list` by rank.
+    """Gather the tensors of all processes at rank `dst`, in `gather_list` by rank.
 
     Args:
         tensor: the tensor of this process; the same shape and dtype everywhere.
@@ -295,7 +293,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Give every process its tensor of the list of rank `src`.
+    """Scatter the list of rank `src`: give every process its tensor.
 
     Args:
         tensor: what to write to; the same shape and dtype everywhere.
@@ -328,7 +326,7 @@ def reduce_scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Combine the lists of all processes, and give each process the result for the entry of its own rank.
+    """Reduce the lists of all processes and scatter: each process gets the result for its rank's entry.
 
     Args:
         output: what to write to.
@@ -357,7 +355,7 @@ def reduce_scatter_tensor(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduces and scatters one tensor: (ranks * n, ...) or (ranks, n, ...) for an output of shape (n, ...)."""
+    """Reduce and scatter one tensor: (ranks * n, ...) or (ranks, n, ...) for an output of shape (n, ...)."""
     made = default_group(group)
     operator = "reduce_scatter_tensor"
     _check_written(operator, "output", output)

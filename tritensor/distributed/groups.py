@@ -159,8 +159,7 @@ def _give_device(made: ProcessGroup, wishes: dict[str, str]) -> None:
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Leave a group, or the job unless given. A process that ends without it leaves too; others that then wait for it
-    get an error.
+    """Leave a group, or the job unless given. A process that ends leaves too; others that wait for it get an error.
 
     Raises:
         ValueError: there is no group.
@@ -227,14 +226,12 @@ def outside(group: object) -> bool:
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """The number of this process in a group, from 0; -1 if it is not in it. Raises ValueError before
-    `init_process_group`."""
+    """The rank of this process in a group, from 0; -1 if it is not in it. ValueError before `init_process_group`."""
     return -1 if outside(group) else default_group(group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """The number of processes of a group; -1 if this process is not in it. Raises ValueError before
-    `init_process_group`."""
+    """The number of processes of a group; -1 if this one is not in it. ValueError before `init_process_group`."""
     return -1 if outside(group) else default_group(group).size()
 
 
@@ -257,7 +254,7 @@ def get_default_backend_for_device(device: devices.device | str) -> str:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The number of this process among those on its machine: which GPU to use.
+    """The local rank of this process among those on its machine: the index of the GPU to use.
 
     It is what the launcher says in LOCAL_RANK, MPI_LOCALRANKID or SLURM_LOCALID, else what was found out in
     `init_process_group`, else `fallback_rank`.

@@ -180,8 +180,9 @@ def _beside_an_agent(host: str, port: int, opens: bool, timeout: timedelta) -> T
 
 
 def open_rendezvous() -> str:
-    """Open a store in this process and return its address, for `init_process_group(init_method=address, rank=...,
-    world_size=...)` in others: Ray's actors, or processes that a scheduler of one's own starts.
+    """Open a store in this process and return its address, at which others join by `init_process_group`.
+
+    They call `init_process_group(init_method=address, rank=..., world_size=...)`: Ray's actors, for example.
 
     The store lives as long as this process.
 

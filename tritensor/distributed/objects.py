@@ -60,7 +60,7 @@ def _filled(x: Tensor, size: int) -> Tensor:
 
 @in_group
 def all_gather_object(object_list: list[Any], obj: object, group: ProcessGroup | None = None) -> None:
-    """Give every process the objects of all.
+    """Gather the objects of all processes in every process.
 
     Args:
         object_list: a list with an entry for each process, which are overwritten by rank.
@@ -89,7 +89,7 @@ def gather_object(
     group: ProcessGroup | None = None,
     group_dst: int | None = None,
 ) -> None:
-    """Give the objects of all processes to rank `dst`.
+    """Gather the objects of all processes at rank `dst`.
 
     Args:
         obj: what this process gives; anything that can be pickled.
@@ -119,7 +119,7 @@ def broadcast_object_list(
     device: devices.device | str | None = None,
     group_src: int | None = None,
 ) -> None:
-    """Overwrite the list of every process by that of rank `src`, of the same length.
+    """Broadcast a list of objects: overwrite the list of every process by that of rank `src`, of the same length.
 
     Args:
         object_list: what can be pickled, at `src`.
@@ -147,7 +147,7 @@ def scatter_object_list(
     group: ProcessGroup | None = None,
     group_src: int | None = None,
 ) -> None:
-    """Give every process its object of the list of rank `src`.
+    """Scatter the list of objects of rank `src`: give every process its object.
 
     Args:
         scatter_object_output_list: a list that is not empty; its first entry is overwritten.
@@ -202,7 +202,7 @@ def recv_object_list(
     group_src: int | None = None,
     use_batch: bool = False,
 ) -> int:
-    """Overwrite a list by the objects that one process sends, any unless `src` is given; returns its rank."""
+    """Receive a list of objects from one process, any unless `src` is given; returns its rank."""
     made = default_group(group)
     size = tensor([0], device=_carried(made))
     sender = recv(size, src, made, group_src=group_src)

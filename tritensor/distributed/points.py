@@ -198,7 +198,7 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
 def all_reduce_coalesced(
     tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Combine several tensors of all processes, each as `all_reduce` does."""
+    """Reduce several tensors of all processes, each as `all_reduce` does."""
     return _as_one([all_reduce(x, op, group, True) for x in tensors], async_op)
 
 

@@ -13,7 +13,7 @@ __all__ = ["Collective", "count_collectives"]
 
 
 class Collective(NamedTuple):
-    """One collective or message of this rank.
+    """One collective or point-to-point message of this rank.
 
     Attributes:
         operator: its name. dtype: of the numbers; None for a barrier.

@@ -30,7 +30,7 @@ __all__ += ["LogisticNormal", "MixtureSameFamily", "Pareto", "TransformedDistrib
 
 
 class Independent(Distribution):
-    """The last dimensions of a distribution's batch as one event."""
+    """A distribution that counts the last dimensions of another's batch as one event."""
 
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -75,7 +75,7 @@ class Independent(Distribution):
 
 
 class TransformedDistribution(Distribution):
-    """Samples of a distribution, transformed."""
+    """The distribution of a base distribution's samples after transforms."""
 
     def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
         given = [transforms] if isinstance(transforms, Transform) else transforms
@@ -301,8 +301,7 @@ class InverseGamma(TransformedDistribution):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """The Kumaraswamy distribution, of the distribution function 1 - (1 - x^a)^b, with a = concentration1 and b =
-    concentration0."""
+    """The Kumaraswamy distribution, CDF 1 - (1 - x^a)^b, with a = concentration1 and b = concentration0."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

@@ -25,7 +25,7 @@ __all__ += ["positive_definite", "positive_integer", "real", "real_vector", "sim
 
 
 class Constraint:
-    """A region.
+    """A constraint: the region that a parameter or a sample lies in.
 
     Attributes:
         is_discrete: whether its elements are whole numbers. event_dim: how many of the last dimensions are one event.

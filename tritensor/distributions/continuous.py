@@ -240,7 +240,7 @@ class Chi2(Gamma):
 
 
 class StudentT(Distribution):
-    """Student's distribution of `df` degrees of freedom."""
+    """Student's t-distribution of `df` degrees of freedom."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     has_rsample = True

@@ -18,7 +18,7 @@ __all__ = ["Distribution"]
 
 
 class Distribution:
-    """A distribution of events of `event_shape`, for each of `batch_shape`.
+    """The base class of distributions: events of `event_shape`, one for each of `batch_shape`.
 
     A subclass has formulas for what its methods return: `_draw(shape)` for samples of a whole shape, `_log_density` and
     `_share` for `log_prob` and `cdf` of a value that is checked, `_quantile` for `icdf`, and `_nats` for the entropy.

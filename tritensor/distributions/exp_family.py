@@ -13,8 +13,9 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """A distribution of density exp(t(x) . n - F(n) + k(x)): a subclass tells its natural parameters n
-    (`_natural_params`), F (`_log_normalizer`) and the mean of k (`_mean_carrier_measure`)."""
+    """The base class of exponential families, of density exp(t(x) . n - F(n) + k(x)).
+
+    A subclass has n (`_natural_params`), F (`_log_normalizer`) and the mean of k (`_mean_carrier_measure`)."""
 
     _log_normalizer: Any
 

@@ -118,8 +118,7 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """The Beta distribution, of density x^(a - 1) (1 - x)^(b - 1) / B(a, b), with a = concentration1 and b =
-    concentration0."""
+    """The Beta distribution: x^(a - 1) (1 - x)^(b - 1) / B(a, b), a = concentration1, b = concentration0."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -356,7 +355,7 @@ class LowRankMultivariateNormal(Gaussian):
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices, of a density proportional to det(L L^T)^(concentration - 1).
+    """The LKJ distribution of Cholesky factors of correlations: density ~ det(L L^T)^(concentration - 1).
 
     Samples by the onion method of Lewandowski, Kurowicka & Joe (2009).
     """
@@ -392,8 +391,7 @@ class LKJCholesky(Distribution):
 
 
 class Wishart(Spread, ExponentialFamily):
-    """The Wishart distribution: of the scatter of `df` normal vectors, by one of covariance matrix, its inverse and
-    its Cholesky factor."""
+    """The Wishart distribution, of the scatter of `df` normal vectors, by covariance, its inverse or its factor."""
 
     support = constraints.positive_definite
     has_rsample = True

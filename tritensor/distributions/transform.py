@@ -18,7 +18,7 @@ from .shapes import sum_rightmost
 
 
 class Transform:
-    """A function; `inv(y)` is its inverse. A subclass has `_call`, `_inverse` and `log_abs_det_jacobian`.
+    """The base class of transforms; `inv(y)` inverts. A subclass has `_call`, `_inverse` and `log_abs_det_jacobian`.
 
     With `cache_size=1` the last argument and its result are kept: the inverse of that very result is exact.
 
@@ -154,7 +154,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(ValueTransform):
-    """One transform after the other."""
+    """Composes transforms: applies one after the other."""
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)

@@ -21,7 +21,7 @@ _WORDS = "jvp(f, primals, tangents)"
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The result of `func(*primals)` and its derivative in the direction of `tangents`, in one run of `func`.
+    """The Jacobian-vector product: `func(*primals)` and its derivative in the direction of `tangents`, in one run.
 
     >>> import tritensor as torch
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
@@ -82,7 +82,7 @@ def _jvp(func: Callable[..., Any], primals: Any, tangents: Any, argnums: Any, st
 def jacfwd(
     func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """The function that returns the Jacobian of `func` by forward mode: a run for each element of the arguments.
+    """Transform `func` into the function that computes its Jacobian by forward mode: a run per input element.
 
     >>> import tritensor as torch
     >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
@@ -129,7 +129,7 @@ def _by_input(columns: Tensor, inputs: list[Any], spec: Spec) -> Any:
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-    """The function that returns the second derivatives of `func`: `jacfwd(jacrev(func))`.
+    """Transform `func` into the function that computes its Hessian: `jacfwd(jacrev(func))`.
 
     >>> import tritensor as torch
     >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
@@ -140,7 +140,7 @@ def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The result of `func(*primals)`, and the function from tangents to the derivative in their direction.
+    """Linearize at a point: `func(*primals)`, and the function from tangents to the derivative in their direction.
 
     `func` runs once; the function that is returned applies its derivative at the primals, which is linear. It is the
     transposed of the gradient, which the tape records.

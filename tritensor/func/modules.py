@@ -120,7 +120,7 @@ def _place(module: Any, path: str) -> tuple[dict[str, Any], str]:
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters of modules of one class, and their buffers, each stacked along a new first dimension, for `vmap`.
+    """Stack the parameters and buffers of modules of one class along a new first dimension, for `vmap` (ensembles).
 
     >>> import tritensor as torch
     >>> models = [torch.nn.Linear(2, 3) for _ in range(4)]

@@ -162,7 +162,7 @@ def _reaches_beyond(outputs: Sequence[Any], own: Sequence[Any]) -> bool:
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that returns the gradient of `func`, and its value; see `grad`."""
+    """Transform a scalar function `func` into the function that computes its gradient and its value; see `grad`."""
     words = "grad_and_value(f)(*args)"
 
     @functools.wraps(func, updated=())
@@ -190,7 +190,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
 
 
 def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that returns the gradient of `func`, whose result is one number.
+    """Transform a scalar function `func` into the function that computes its gradient.
 
     >>> import tritensor as torch
     >>> torch.func.grad(torch.func.grad(torch.sin))(torch.tensor(0.5))
@@ -217,7 +217,7 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The result of `func(*primals)`, and the function from cotangents of it to the gradients of the primals.
+    """The vector-Jacobian product: `func(*primals)`, and the function from its cotangents to the primals' gradients.
 
     >>> import tritensor as torch
     >>> value, pull = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))
@@ -287,7 +287,7 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """The function that returns the Jacobian of `func` by reverse mode: a gradient for each element of the results.
+    """Transform `func` into the function that computes its Jacobian by reverse mode: a gradient per output element.
 
     >>> import tritensor as torch
     >>> torch.func.jacrev(torch.sin)(torch.zeros(2))

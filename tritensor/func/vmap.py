@@ -29,8 +29,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Vectorise a function over samples: the function that calls `func` on each sample of its inputs, as if in a loop,
-    in one run.
+    """Vectorise a function over a batch dimension: it calls `func` on each sample, as if in a loop, in one run.
 
     >>> import tritensor as torch
     >>> x, y = torch.ones(3, 5), torch.ones(3, 5)

@@ -351,8 +351,7 @@ if hasattr(os, "register_at_fork"):
 
 @public(functional=False)
 def get_num_threads() -> int:
-    """The number of threads that compute on the CPU: the environment variable OMP_NUM_THREADS, or one for each
-    processor.
+    """The number of threads that compute on the CPU: by default OMP_NUM_THREADS, or one for each processor.
 
     >>> import tritensor as torch
     >>> torch.get_num_threads() >= 1

@@ -91,7 +91,7 @@ def impl(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Set what an operator computes on kinds of devices, "default" for all of them; a decorator without the function.
+    """Implement an operator on kinds of devices, "default" for all of them; a decorator without the function.
 
     `impl(lib, name, dispatch_key)` is the older form.
     """
@@ -160,6 +160,6 @@ class Library:
         return name
 
     def impl(self, op_name: str | CustomOpDef, fn: Callable[..., Any], dispatch_key: str = "", **more: object) -> None:
-        """Set what an operator computes."""
+        """Implement an operator."""
         name = op_name._name if isinstance(op_name, CustomOpDef) else op_name.rpartition("::")[2]
         impl(f"{self.ns}::{name}", dispatch_key or self.dispatch_key or "CompositeImplicitAutograd", fn)

@@ -152,7 +152,7 @@ class CustomOpDef:
         return found
 
     def faked(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """What the fake says of the results."""
+        """The results that the fake makes."""
         if self.fake is None and self.schema.returns == "()":
             return None
         if self.fake is None:
@@ -163,7 +163,7 @@ class CustomOpDef:
         return self.fake(*args, **kwargs)
 
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Set what it computes on one kind of device, on several, or on all others (None); a decorator without `fn`."""
+        """Register a kernel for one kind of device, for several, or for all others (None); a decorator without `fn`."""
         kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
         return kept(fn, lambda fn: self.kernels.update(dict.fromkeys(kinds, fn)))
 
@@ -178,18 +178,19 @@ class CustomOpDef:
             self._off = before
 
     def register_fake(self, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Set what makes results on meta tensors, of shapes and dtypes alone; a decorator without `fn`."""
+        """Register a fake: it makes results on meta tensors, of shapes and dtypes alone; a decorator without `fn`."""
         return kept(fn, lambda fn: setattr(self, "fake", fn))
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
-        """Set what computes all samples of `func.vmap`, `fn(info, in_dims, *args)`; without it they are a loop."""
+        """Register a `func.vmap` rule, `fn(info, in_dims, *args)`, of all samples at once; without it `vmap` loops."""
         return kept(func, lambda fn: setattr(self, "vmap", fn))
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """Set the gradients of the inputs, `backward(ctx, *grads)`, and what keeps values of a call for it,
-        `setup_context(ctx, inputs, output)`, or `(ctx, inputs, keyword_only_inputs, output)`.
+        """Register the gradients of the inputs, `backward(ctx, *grads)`, and a function that saves values for it.
+
+        It is `setup_context(ctx, inputs, output)`, or `(ctx, inputs, keyword_only_inputs, output)`.
 
         Raises:
             RuntimeError: the operator changes its arguments.

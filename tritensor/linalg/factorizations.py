@@ -38,8 +38,7 @@ _listed_in_float32 = public(package=False, functional=False, out=takes_out(Into(
 
 @_listed_in_float32
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """The Cholesky decomposition: the lower triangular L of A = L L^H, for positive-definite A; with `upper` its
-    adjoint.
+    """The Cholesky decomposition A = L L^H of positive-definite A: lower triangular L; with `upper` its adjoint.
 
     One triangle of A is read: the lower one, with `upper` the other. Raises LinAlgError if A is not positive-definite.
 
@@ -53,8 +52,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
 @_listed_in_float32
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
-    """The Cholesky decomposition as by `cholesky`, with `info` in place of an error: the order of the first minor that
-    is not positive, or 0.
+    """The Cholesky decomposition, with `info` for an error: the order of the first minor that is not positive, or 0.
 
     The columns from that order on are not factorised then.
     """
@@ -108,7 +106,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 
 @_listed_in_float32
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """The singular values of `svd`, in falling order.
+    """The singular values of matrices, in falling order, as those of `svd`.
 
     >>> import tritensor as torch
     >>> torch.linalg.svdvals(torch.tensor([[0.0, 2.0], [1.0, 0.0]]))
@@ -120,7 +118,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
 
 @_listed_in_float32
 def eig(input: Tensor) -> return_types.linalg_eig:
-    """The complex eigenvalues of square matrices, in no order, and eigenvectors of length 1 as columns.
+    """The eigenvalues (complex, in no order) of square matrices, and eigenvectors of length 1 as columns.
 
     Gradients of the vectors need a function that does not depend on their phases. Raises LinAlgError for nan and inf.
     """
@@ -130,7 +128,7 @@ def eig(input: Tensor) -> return_types.linalg_eig:
 
 @_listed_in_float32
 def eigvals(input: Tensor) -> Tensor:
-    """The eigenvalues of `eig`."""
+    """The eigenvalues of square matrices, complex and in no order, as those of `eig`."""
     check_matrices("linalg.eigvals", input)
     return decompositions.eig(input, vectors=followed(input))[0]
 
@@ -144,7 +142,7 @@ def _triangle(input: Tensor, letter: str) -> str:
 
 @_listed_in_float32
 def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
-    """The eigenvalues of Hermitian matrices, rising, and orthonormal eigenvectors as columns.
+    """The eigenvalues of Hermitian (or symmetric) matrices, rising, and orthonormal eigenvectors as columns.
 
     `UPLO` is the triangle that is read, "L" or "U"; the other one is its adjoint.
 
@@ -157,7 +155,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
 
 @_listed_in_float32
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of `eigh`."""
+    """The eigenvalues of Hermitian (or symmetric) matrices, rising, as those of `eigh`."""
     letter = _triangle(input, UPLO)
     return decompositions.eigh(input, UPLO=letter, vectors=followed(input))[0]
 
@@ -179,8 +177,7 @@ def factored(name: str, checked: str, A: Tensor, pivot: bool) -> tuple[Tensor, T
 
 @_listed
 def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
-    """The LU decomposition A = P L U: L and U in one matrix, and the row that each row was exchanged with, counted from
-    1.
+    """The compact LU decomposition A = P L U: L and U in one matrix, and pivots, rows counted from 1.
 
     L has ones on its diagonal, which are left out. For `lu_solve` and `torch.lu_unpack`. Raises LinAlgError if a pivot
     is zero; `pivot=False` is refused.
@@ -190,15 +187,14 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor
 
 @_listed
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
-    """The LU decomposition as by `lu_factor`, with `info` in place of an error: the first pivot that is zero, counted
-    from 1, or 0."""
+    """The LU decomposition of `lu_factor`, with `info` for an error: the first zero pivot, counted from 1, or 0."""
     checked = "torch.linalg.lu_factor_ex" if check_errors else ""
     return return_types.linalg_lu_factor_ex(*factored("torch.lu_factor", checked, A, pivot))
 
 
 @_listed
 def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
-    """The LU decomposition A = P L U: P, of exchanged rows, the lower triangular L and the upper triangular U."""
+    """The LU decomposition A = P L U: the permutation P, the lower triangular L and the upper triangular U."""
     P, L, U = unpacked(*factored("linalg.lu", "", A, pivot)[:2])
     return return_types.linalg_lu(P, called("LinalgLuBackward0", L), called("LinalgLuBackward0", U))
 
@@ -216,8 +212,7 @@ def unpacked(LU: Tensor, pivots: Tensor, data: bool = True, exchanges: bool = Tr
 
 @_listed
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """Solves A X = B for X (`left=False`: X A = B; `adjoint`: of A^H) from `lu_factor` of A; batches of LU and B
-    broadcast."""
+    """Solves A X = B for X by `lu_factor` of A (`left=False`: X A = B; `adjoint`: of A^H); batches broadcast."""
     name, size = "linalg.lu_solve", LU.shape[-1:]
     check_matrices(f"torch.{name}", LU)
     decompositions.DIVIDED("", (LU,))
@@ -265,7 +260,7 @@ def _symmetric(checked: str, input: Tensor, hermitian: bool) -> tuple[Tensor, Te
 
 @_listed
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> return_types.linalg_ldl_factor:
-    """L and D of A = P L D L^T P^T in LAPACK's form, for symmetric (or `hermitian`) A, of which one triangle is read.
+    """The LDL decomposition A = P L D L^T P^T of symmetric (or `hermitian`) matrices, in LAPACK's form.
 
     For `ldl_solve`. Without gradients, as in PyTorch. Raises LinAlgError if a pivot is zero.
     """
@@ -276,15 +271,14 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> return_types.linalg
 def ldl_factor_ex(
     input: Tensor, *, hermitian: bool = False, check_errors: bool = False
 ) -> return_types.linalg_ldl_factor_ex:
-    """The LDL decomposition as by `ldl_factor`, with `info` in place of an error: the first pivot that is zero, counted
-    from 1, or 0."""
+    """The LDL decomposition of `ldl_factor`, with `info` for an error: the first zero pivot, counted from 1, or 0."""
     checked = "torch.linalg.ldl_factor_ex" if check_errors else ""
     return return_types.linalg_ldl_factor_ex(*_symmetric(checked, input, hermitian))
 
 
 @_listed
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """Solves A X = B for X, from `ldl_factor` of A; batches broadcast."""
+    """Solves A X = B for X by the LDL decomposition of A, `ldl_factor`; batches broadcast."""
     name = "torch.linalg.ldl_solve"
     check_matrices(name, LD)
     check_matrices(name, B, square=False, argument="B")
@@ -321,7 +315,7 @@ def check_factors(name: str, input: Tensor, tau: Tensor) -> None:
 
 @_listed_in_float32
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of the product of the reflections I - tau[i] v[i] v[i]^H, as `torch.geqrf` returns them.
+    """The first n columns of a product of Householder reflectors I - tau[i] v[i] v[i]^H, as `torch.geqrf` gives.
 
     Args:
         input: of shape (..., m, n); v[i] is what column i has below the diagonal, and 1 on it.

@@ -37,7 +37,7 @@ _WANTS = "Expected a floating point or complex tensor as input. Got"
 
 @_listed
 def matrix_power(A: Tensor, n: int) -> Tensor:
-    """The n-th powers of square matrices; of a negative n those of their inverses.
+    """The n-th power of square matrices; for a negative n that of their inverses.
 
     >>> import tritensor as torch
     >>> torch.linalg.matrix_power(torch.tensor([[1, 1], [1, 0]]), 10)
@@ -72,7 +72,7 @@ _NORMS = {dtypes.float32: 2.2, dtypes.complex64: 2.2, dtypes.float64: 0.64, dtyp
 
 @_without_out
 def matrix_exp(A: Tensor) -> Tensor:
-    """The exponentials of square matrices: the limits of I + A + A @ A / 2 + ...
+    """The matrix exponential of square matrices: the limit of I + A + A @ A / 2 + ...
 
     By scaling and squaring of a Taylor polynomial, that is by products of matrices alone. A device is waited for once,
     for the largest norm. Half precision is computed in float32.
@@ -175,7 +175,9 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 @public(package=False, functional=False, out=takes_out(Into("cast")), autocast={"cpu": "lower", "cuda": "lower"})
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of conj(x) * y along a dimension; the others broadcast. Both are of one floating or complex dtype.
+    """The dot product of vectors along a dimension, the sum of conj(x) * y; the others broadcast.
+
+    Both are of one floating or complex dtype.
 
     >>> import tritensor as torch
     >>> torch.linalg.vecdot(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 10.]))
@@ -192,7 +194,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 @_listed
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """The cross products along a dimension of size 3; the others broadcast. Both are of one dtype, not of booleans.
+    """The cross product along a dimension of size 3; the others broadcast. Both are of one dtype, not of booleans.
 
     >>> import tritensor as torch
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
@@ -203,7 +205,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 @_without_out
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """The powers of the elements from 0 to N - 1, along a new last dimension; N is the last one's size unless given.
+    """The Vandermonde matrix: powers of the elements from 0 to N - 1 along a new last dimension; N the last one's size.
 
     >>> import tritensor as torch
     >>> torch.linalg.vander(torch.tensor([2, 3]), N=4)

@@ -26,7 +26,7 @@ _older = public(functional=False, out=takes_out())
 
 @_listed_in_float32
 def vector_norm(x: Tensor, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: Dtype = None) -> Tensor:
-    """The norms of all elements as one vector, or of the vectors along `dim`: the ord-th root of sum(|x| ** ord).
+    """The vector norm of all elements, or along `dim`: the ord-th root of sum(|x| ** ord).
 
     Args:
         ord: a number; infinity of either sign for the largest or smallest |x|, 0 for the count of what is not 0.
@@ -49,7 +49,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dim = None, keepdim: bool = Fals
 def matrix_norm(
     A: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Dtype = None
 ) -> Tensor:
-    """The norms of the matrices along two dimensions.
+    """The matrix norm, Frobenius unless `ord` says otherwise, over two dimensions.
 
     Args:
         ord: "fro" for the root of the sum of squares; 1 and -1 (inf and -inf) for the largest and the smallest sum of
@@ -72,8 +72,7 @@ def matrix_norm(
 def norm(
     A: Tensor, ord: float | str | None = None, dim: Dim | None = None, keepdim: bool = False, *, dtype: Dtype = None
 ) -> Tensor:
-    """`matrix_norm` of an `ord` and a matrix, or along two dimensions; else `vector_norm`, of all elements or along
-    one dimension."""
+    """A norm: `matrix_norm` of an `ord` and a matrix or of two dimensions, else `vector_norm`."""
     dims = dim if dim is None or isinstance(dim, (tuple, list)) else (dim,)
     if isinstance(ord, str):
         return matrix_norms.matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype)
@@ -88,7 +87,7 @@ def norm(
 
 @public(package=False, functional=False, out=takes_out(), autocast={"cpu": "float32"})
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
-    """The condition numbers: the norms of order `p`, 2 unless given, times those of the inverses.
+    """The condition number of matrices: the norm of order `p`, 2 unless given, times that of the inverse.
 
     Of a singular matrix it is infinite. With p = 2 and -2 the matrices need not be square.
 
@@ -116,13 +115,13 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
 
 @public(functional=False, out=takes_out(), autocast={"cuda": "float32"})
 def nuclear_norm(input: Tensor, dim: Dim = (-2, -1), keepdim: bool = False) -> Tensor:
-    """`linalg.matrix_norm` with "nuc"."""
+    """The nuclear norm of matrices: `linalg.matrix_norm` with "nuc"."""
     return matrix_norms.matrix_norm(input, "nuc", dim, keepdim, None)
 
 
 @_older
 def frobenius_norm(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
-    """`linalg.vector_norm` along one dimension or two."""
+    """The Frobenius norm: `linalg.vector_norm` along one dimension or two."""
     count = len(dim) if isinstance(dim, (tuple, list)) else 1
     require(count < 3, ShapeError, "Expected at most 2 dimensions, but got {} dimensions instead.", count)
     return called("NormBackward1", reductions.norm(input, 2.0, dim, keepdim))

@@ -34,19 +34,19 @@ _method = public(functional=False, method=True)
 
 @_cast_in_float32
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+    """The Cholesky decomposition, `linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
     return called("CholeskyBackward0", positive("cholesky", "cholesky", input, upper)[0])
 
 
 @_old_in_float32
 def qr(input: Tensor, some: bool = True) -> return_types.qr:
-    """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
+    """The QR decomposition: `linalg.qr` with the mode "reduced", or "complete" unless `some`."""
     return return_types.qr(*factorizations.qr(input, "reduced" if some else "complete"))
 
 
 @_old_in_float32
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_types.svd:
-    """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`.
+    """The singular value decomposition: U, the singular values, and V, not its adjoint; see `linalg.svd`.
 
     Args:
         some: of matrices that are not square leave out the columns of U or V that S has no number for.
@@ -63,7 +63,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_typ
 
 @public(method=True, functional=False, autocast={"cpu": "float32"})
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise."""
+    """The LU decomposition: `linalg.lu_factor` as a tuple; with `get_infos` `lu_factor_ex`, which does not raise."""
     if out is not None:
         function: Any = factorizations.lu_factor_ex if get_infos else factorizations.lu_factor
         return tuple(function(A, pivot=pivot, out=out))
@@ -75,7 +75,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> return_types.lu_unpack:
-    """P, L and U of `linalg.lu_factor`; empty those of the data or of the pivots that are not to be unpacked.
+    """Unpacks `linalg.lu_factor` into P, L and U; those of data or pivots not to be unpacked are empty.
 
     Raises LinAlgError for pivots that are not those of the matrix.
 
@@ -95,13 +95,13 @@ def lu_unpack(
 
 @_old_in_float32
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
+    """Solves A X = B by an LU decomposition: `linalg.lu_solve(LU_data, LU_pivots, input)`."""
     return factorizations.lu_solve(LU_data, LU_pivots, input)
 
 
 @_cast_in_float32
 def geqrf(input: Tensor) -> return_types.geqrf:
-    """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`.
+    """The QR decomposition in LAPACK's form: R, below it the Householder reflectors of Q, and their factors `tau`.
 
     For `linalg.householder_product` and `ormqr`. Without gradients, as in PyTorch.
     """
@@ -120,7 +120,7 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
 
 @_old_in_float32
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`.
+    """Multiplies by Q of a QR decomposition, the square product of all reflections of `geqrf`: Q @ input3.
 
     Args:
         left: unless True, input3 @ Q.
@@ -171,7 +171,7 @@ def slogdet(input: Tensor) -> return_types.slogdet:
 
 @_method
 def logdet(input: Tensor) -> Tensor:
-    """The logarithms of determinants; NaN where one is negative.
+    """The logarithm of the determinant of square matrices; NaN where it is negative.
 
     >>> import tritensor as torch
     >>> torch.logdet(torch.tensor([[2., 0.], [0., 0.5]]))
@@ -202,7 +202,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 @_cast_in_float32
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
-    """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U.
+    """The inverse of a matrix from its Cholesky factor: of L @ L^H, or with `upper` of U^H @ U.
 
     >>> import tritensor as torch
     >>> torch.cholesky_inverse(torch.tensor([[2., 0.], [0., 1.]]))
@@ -218,8 +218,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
 
 @_cast_in_float32
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """Solves (L @ L^H) @ X = input for X, of which L is `input2`; with `upper` (U^H @ U) @ X = input. Batches
-    broadcast."""
+    """Solves (L @ L^H) @ X = input for X by the Cholesky factor `input2`, with `upper` U; batches broadcast."""
     for letter, x in (("b", input), ("u", input2)):
         words = "{} should have at least 2 dimensions, but has {} dimensions instead"
         require(x.ndim > 1, ShapeError, words, letter, x.ndim)
@@ -235,8 +234,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 def triangular_solve(
     input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> return_types.triangular_solve:
-    """Solves A @ X = input for X, with `transpose` A^T @ X = input; returns a copy of A too: see
-    `linalg.solve_triangular`."""
+    """Solves triangular A @ X = input (`transpose`: A^T) for X, and copies A; see `linalg.solve_triangular`."""
     for letter, x in (("b", input), ("A", A)):
         words = "torch.triangular_solve: Expected {} to have at least 2 dimensions, but it has {} dimensions instead"
         require(x.ndim > 1, ShapeError, words, letter, x.ndim)
@@ -254,7 +252,7 @@ def triangular_solve(
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and V of about A = U diag(S) V^H, of a rank of about `q`, by random vectors.
+    """A low-rank singular value decomposition, about A = U diag(S) V^H of a rank of about `q`, by random vectors.
 
     Algorithms 4.4 and 5.1 of Halko et al., 2009, https://arxiv.org/abs/0909.4061.
 
@@ -276,7 +274,7 @@ def svd_lowrank(
 
 @_function
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and the principal directions V of the rows of about A = U diag(S) V^T, by `svd_lowrank`.
+    """Principal component analysis (PCA) by `svd_lowrank`: U, S and the principal directions V of the rows.
 
     Args:
         q: how many, min(6, m, n) unless given; ValueError if it is more than m or n.

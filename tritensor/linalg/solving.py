@@ -34,7 +34,7 @@ _listed_in_float32 = public(package=False, functional=False, out=takes_out(Into(
 
 @_listed_in_float32
 def inv(A: Tensor) -> Tensor:
-    """The inverses of square matrices (..., n, n).
+    """The inverse of square matrices (..., n, n).
 
     >>> import tritensor as torch
     >>> torch.linalg.inv(torch.tensor([[2., 0.], [0., 4.]]))
@@ -49,8 +49,7 @@ def inv(A: Tensor) -> Tensor:
 
 @_listed_in_float32
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
-    """The inverse as by `inv`, which it is with `check_errors`, with `info` in place of an error: the pivot that is
-    zero, or 0."""
+    """The inverse, with `info` for an error (unless `check_errors`): the pivot that is zero, or 0; see `inv`."""
     return return_types.linalg_inv_ex(*_inverse("linalg.inv_ex", A, check_errors))
 
 
@@ -82,8 +81,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 @_listed
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> return_types.linalg_solve_ex:
-    """Solves as `solve`, which it is with `check_errors`, with `info` in place of an error: the pivot that is zero, or
-    0."""
+    """Solves as `solve`, with `info` for an error (unless `check_errors`): the pivot that is zero, or 0."""
     return return_types.linalg_solve_ex(*_solution("linalg.solve_ex", A, B, left, check_errors))
 
 
@@ -137,7 +135,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 
 @_listed
 def det(A: Tensor) -> Tensor:
-    """The determinants of square matrices (..., n, n).
+    """The determinant of square matrices (..., n, n).
 
     >>> import tritensor as torch
     >>> torch.linalg.det(torch.tensor([[1., 2.], [3., 4.]]))
@@ -152,7 +150,7 @@ def det(A: Tensor) -> Tensor:
 
 @_listed
 def slogdet(A: Tensor) -> return_types.linalg_slogdet:
-    """The signs of the determinants (of complex ones their directions) and the logarithms of their absolute values."""
+    """The sign of the determinant (of a complex one its direction) and the logarithm of its absolute value."""
     check_matrices("linalg.slogdet", A)
     return return_types.linalg_slogdet(*solvers.slogdet(A))
 
@@ -177,7 +175,7 @@ def _tolerances(A: Tensor, atol: Any, rtol: Any) -> list[Any]:
 
 @_listed
 def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """The pseudoinverses (Moore and Penrose) of matrices (..., m, n), by their singular values.
+    """The (Moore-Penrose) pseudoinverse of matrices (..., m, n), by their singular values.
 
     Args:
         rcond: the same as `rtol`.
@@ -198,8 +196,7 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
 
 @_listed_in_float32
 def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """The rank of matrices (..., m, n): the number of singular values that are not taken for 0; the arguments are those
-    of `pinv`.
+    """The rank of matrices (..., m, n): the number of singular values not taken for 0; arguments as for `pinv`.
 
     Args:
         tol: the same as `atol`, without a relative tolerance.
@@ -220,10 +217,10 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 @public(package=False, functional=False, autocast={"cpu": "float32"})
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
-    """Solves the least squares problem: the smallest X for which A @ X - B is smallest, for matrices A (..., m, n) and
-    B (..., m, k) or vectors (..., m).
+    """Solves the least squares problem: the least-norm X that minimises |A @ X - B|, for A (..., m, n).
 
     Args:
+        B: matrices (..., m, k) or vectors (..., m).
         rcond: singular values up to this times the largest one are taken for 0; the dtype's epsilon times max(m, n)
             unless given, and 0 for "gels", which takes all matrices for ones of full rank.
         driver: LAPACK's name of the way: "gels", "gelsy" (the default), "gelsd" or "gelss". The way here is that of the
@@ -292,8 +289,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 @_listed_in_float32
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """Solves tensordot(A, X, X.ndim) = B for X: A is a square matrix whose rows are its first dimensions, as many as B
-    has.
+    """Solves tensordot(A, X, X.ndim) = B for X: the first dimensions of A, as many as B has, are a matrix's rows.
 
     Args:
         dims: dimensions of A that are moved to the end first.

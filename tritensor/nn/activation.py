@@ -113,8 +113,7 @@ class Threshold(Layer):
 
 @declared("rrelu")
 class RReLU(Layer):
-    """Applies randomized leaky ReLU: `x` where positive; elsewhere times a slope drawn from `lower` to `upper`, or
-    times their mean in evaluation."""
+    """Applies randomized leaky ReLU: `x` where positive, else times a slope, drawn at random in training."""
 
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3
@@ -122,8 +121,7 @@ class RReLU(Layer):
 
 
 class PReLU(Module):
-    """Applies parametric ReLU: `x` where positive; elsewhere times a learned slope, one for all or one for each
-    channel, dimension 1.
+    """Applies parametric ReLU (PReLU): `x` where positive, else times a learned slope, for all or for each channel.
 
     >>> import tritensor as torch
     >>> torch.nn.PReLU()(torch.tensor([-4.0, 2.0]))
@@ -185,8 +183,7 @@ class ReLU6(Hardtanh):
 
 @declared("gelu")
 class GELU(Layer):
-    """Applies the Gaussian error linear unit: `x` times the normal distribution's share below it; `approximate="tanh"`
-    for the cheaper formula."""
+    """Applies the Gaussian error linear unit (GELU): `x` times its standard normal CDF, or by `approximate="tanh"`."""
 
     approximate: str = "none"
 
@@ -206,7 +203,7 @@ class Sigmoid(Layer):
 
 @declared("tanh")
 class Tanh(Layer):
-    """The hyperbolic tangent."""
+    """Applies the hyperbolic tangent."""
 
 
 @declared("tanhshrink")

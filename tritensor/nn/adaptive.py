@@ -74,7 +74,7 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(Module):
-    """Cross entropy of the scores of a linear layer `linear`, computed by chunks of rows.
+    """A linear layer `linear` and the cross entropy loss of its scores, computed by chunks of rows.
 
     The arguments are those of `Linear` and of `functional.linear_cross_entropy`; `out_features` are the sizes of
     further dimensions of scores, (N, num_classes, *out_features).
@@ -141,7 +141,7 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Softmax over many classes, sorted by frequency: the frequent ones in `head`, others in clusters of lower rank.
+    """Adaptive softmax over many classes, sorted by frequency: the frequent ones in `head`, others in clusters.
 
     E. Grave et al., "Efficient softmax approximation for GPUs", 2016. Of a batch only the clusters are computed in
     which it has targets; on a device they are waited for.

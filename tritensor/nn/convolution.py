@@ -245,8 +245,7 @@ class Conv2d(_Forward, rank=2):
 
 
 class Conv3d(_Forward, rank=3):
-    """Applies a 3-d convolution to inputs (images, in_channels, depth, height, width), with a kernel for each output
-    channel.
+    """Applies a 3-d convolution to inputs (images, in_channels, depth, height, width), with a kernel a channel.
 
     Parameters, and what is raised, are those of `Conv1d`, with a number for each dimension or one for all.
 
@@ -257,8 +256,7 @@ class Conv3d(_Forward, rank=3):
 
 
 class ConvTranspose1d(_ConvTransposeNd, rank=1):
-    """Applies a 1-d transposed convolution, the gradient of `Conv1d`: each element of the input adds a kernel to the
-    result.
+    """Applies a 1-d transposed convolution (deconvolution), the gradient of `Conv1d`.
 
     >>> import tritensor as torch
     >>> layer = torch.nn.ConvTranspose1d(16, 33, 3, stride=2)
@@ -278,8 +276,7 @@ class ConvTranspose1d(_ConvTransposeNd, rank=1):
 
 
 class ConvTranspose2d(_ConvTransposeNd, rank=2):
-    """Applies a 2-d transposed convolution, the gradient of `Conv2d`: each element of the input adds a kernel to the
-    result.
+    """Applies a 2-d transposed convolution (deconvolution), the gradient of `Conv2d`.
 
     Parameters, and what is raised, are those of `ConvTranspose1d`, with a number for each dimension or one for both.
 
@@ -290,8 +287,7 @@ class ConvTranspose2d(_ConvTransposeNd, rank=2):
 
 
 class ConvTranspose3d(_ConvTransposeNd, rank=3):
-    """Applies a 3-d transposed convolution, the gradient of `Conv3d`: each element of the input adds a kernel to the
-    result.
+    """Applies a 3-d transposed convolution (deconvolution), the gradient of `Conv3d`.
 
     Parameters, and what is raised, are those of `ConvTranspose1d`, with a number for each dimension or one for all.
 

@@ -11,7 +11,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 @declared("cosine_similarity", shown=())
 class CosineSimilarity(Layer):
-    """The cosine of the angle between vectors along `dim`."""
+    """The cosine similarity of vectors, the cosine of their angle, along `dim`."""
 
     dim: int = 1
     eps: float = 1e-8
@@ -19,7 +19,7 @@ class CosineSimilarity(Layer):
 
 @declared("pairwise_distance", shown=())
 class PairwiseDistance(Layer):
-    """The p-norm of `x1 - x2 + eps` along the last dimension."""
+    """The pairwise distance of vectors: the p-norm of `x1 - x2 + eps` along the last dimension."""
 
     p: float = 2.0
     eps: float = 1e-6

@@ -30,8 +30,7 @@ class _DropoutNd(Layer):
 
 
 class Dropout(_DropoutNd):
-    """Applies dropout: in training mode sets each element to zero with probability `p`, and scales the others by 1 / (1
-    - p).
+    """Applies dropout: in training sets each element to zero with probability `p`, scales the others by 1 / (1 - p).
 
     In evaluation mode it returns its input.
 
@@ -41,7 +40,7 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd, rank=1):
-    """In training mode sets whole channels of (N, C, L) or (C, L) to zero with probability `p`; see `Dropout`.
+    """Applies channel dropout: in training sets channels of (N, C, L) or (C, L) to zero with probability `p`.
 
     >>> import tritensor as torch
     >>> torch.nn.Dropout1d(0.2)
@@ -50,15 +49,15 @@ class Dropout1d(_DropoutNd, rank=1):
 
 
 class Dropout2d(_DropoutNd, rank=2):
-    """In training mode sets whole channels of (N, C, H, W) or (N, C, L) to zero with probability `p`."""
+    """Applies channel dropout: in training sets channels of (N, C, H, W) or (N, C, L) to zero with probability `p`."""
 
 
 class Dropout3d(_DropoutNd, rank=3):
-    """In training mode sets whole channels of (N, C, D, H, W) or (C, D, H, W) to zero with probability `p`."""
+    """Applies channel dropout: in training sets channels of (N, C, D, H, W) or (C, D, H, W) to zero."""
 
 
 class AlphaDropout(_DropoutNd):
-    """In training mode sets elements to SELU's lowest value with probability `p`, and keeps mean 0 and variance 1.
+    """Applies alpha dropout: in training sets elements to SELU's lowest value, and keeps mean and variance.
 
     As in PyTorch it does not work in place, whatever `inplace` is.
     """
@@ -69,7 +68,7 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """In training mode sets whole channels to SELU's lowest value with probability `p`; see `AlphaDropout`."""
+    """Applies alpha dropout to channels: in training sets them to SELU's lowest value with probability `p`."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Shape (N, C, *)."""

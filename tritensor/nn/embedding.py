@@ -61,7 +61,7 @@ def _sizes(embeddings: Tensor) -> tuple[int, int]:
 
 
 class Embedding(_Table):
-    """A lookup table of `num_embeddings` embeddings: indices of any shape become vectors (..., embedding_dim).
+    """An embedding, a lookup table of `num_embeddings` vectors: indices of any shape become (..., embedding_dim).
 
     The table starts normally distributed, with zeros in the row `padding_idx`.
 
@@ -126,7 +126,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The sum, mean or maximum of the vectors of each bag of indices: shape (bags, embedding_dim).
+    """Embeddings of bags of indices: the sum, mean or maximum of each bag's vectors, (bags, embedding_dim).
 
     >>> import tritensor as torch
     >>> bags = torch.nn.EmbeddingBag(10, 3, mode="sum")

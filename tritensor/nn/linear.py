@@ -72,8 +72,7 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """Applies a bilinear transformation: `x1 @ weight[k] @ x2 + bias[k]` for each output k, for inputs (...,
-    in1_features) and (..., in2_features).
+    """Applies a bilinear transformation: `x1 @ weight[k] @ x2 + bias[k]` for each output k.
 
     Weight (out_features, in1_features, in2_features) and bias start uniform in +-1/sqrt(in1_features).
 

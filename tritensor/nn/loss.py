@@ -68,7 +68,7 @@ class MSELoss(_Loss):
 
 @declared("l1_loss", shown=())
 class L1Loss(_Loss):
-    """The mean absolute error (L1) loss: the mean (or sum) of the distances."""
+    """The mean absolute error (L1) loss: the mean (or sum) of |input - target|."""
 
 
 @declared("smooth_l1_loss", shown=())
@@ -92,7 +92,7 @@ class HuberLoss(Layer):
 
 @declared("kl_div", shown=())
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence of probabilities from those whose logarithms are the input.
+    """The Kullback-Leibler divergence loss: of target probabilities from those whose logarithms are the input.
 
     `reduction="batchmean"` is its definition, the sum over the number of rows. With `log_target` the target is of
     logarithms, too.
@@ -103,12 +103,12 @@ class KLDivLoss(_Loss):
 
 @declared("binary_cross_entropy", shown=())
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities against those of the input, which are from 0 to 1."""
+    """The binary cross entropy (BCE) loss between the input, probabilities from 0 to 1, and the target."""
 
 
 @declared("poisson_nll_loss", shown=())
 class PoissonNLLLoss(_Reducing, Layer):
-    """The negative log likelihood of counts under Poisson distributions of which the input has the logarithms of means.
+    """The Poisson negative log likelihood loss of counts; `input` has the logarithms of the means.
 
     The arguments are those of `functional.poisson_nll_loss`.
     """
@@ -123,7 +123,7 @@ class PoissonNLLLoss(_Reducing, Layer):
 
 @declared("gaussian_nll_loss", shown=(), kw_only=True)
 class GaussianNLLLoss(Layer):
-    """The negative log likelihood of the target under normal distributions of mean `input` and variance `var`.
+    """The Gaussian negative log likelihood loss: normal distributions of mean `input` and variance `var`.
 
     The arguments are those of `functional.gaussian_nll_loss`.
     """
@@ -140,14 +140,12 @@ class SoftMarginLoss(_Loss):
 
 @declared("multilabel_soft_margin_loss", shown=())
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The multi-label soft margin loss: the mean over classes of the cross entropies of labels 0 and 1 against the
-    sigmoid of scores."""
+    """The multi-label soft margin loss: the mean over classes of the binary cross entropies of sigmoid(scores)."""
 
 
 @declared("multilabel_margin_loss", shown=())
 class MultiLabelMarginLoss(_Loss):
-    """The multi-label margin loss: the sum of max(0, 1 - a label's score + another class's) over all pairs, divided by
-    the number of classes.
+    """The multi-label margin loss: sums max(0, 1 - label's score + other class's) over pairs, over the classes' number.
 
     The target is of the input's shape: the labels of a row are the classes before the first -1.
     """
@@ -155,8 +153,7 @@ class MultiLabelMarginLoss(_Loss):
 
 @declared("multi_margin_loss", shown=())
 class MultiMarginLoss(_Reducing, Layer):
-    """The multi-class margin loss: the mean over classes of max(0, margin - the target's score + a class's score) ** p,
-    for p of 1 or 2."""
+    """The multi-class margin loss: the mean over other classes of max(0, margin - target's score + class's) ** p."""
 
     p: int = 1
     margin: float = 1.0
@@ -175,22 +172,19 @@ class MultiMarginLoss(_Reducing, Layer):
 
 @declared("hinge_embedding_loss", shown=())
 class HingeEmbeddingLoss(_MarginLoss):
-    """The hinge embedding loss: the distances of pairs that are alike (target 1), max(0, margin - distance) of those
-    that are not (-1)."""
+    """The hinge embedding loss: the distances of pairs for target 1, max(0, margin - distance) for target -1."""
 
     margin: float = 1.0
 
 
 @declared("cosine_embedding_loss", shown=())
 class CosineEmbeddingLoss(_MarginLoss):
-    """The cosine embedding loss: 1 - c for the cosine c of pairs of vectors that are alike (target 1), max(0, c -
-    margin) for others (-1)."""
+    """The cosine embedding loss, of the cosine c of vectors: 1 - c for target 1, max(0, c - margin) for target -1."""
 
 
 @declared("margin_ranking_loss", shown=())
 class MarginRankingLoss(_MarginLoss):
-    """The margin ranking loss, max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1)
-    or the second (-1)."""
+    """The margin ranking loss, max(0, margin - target * (input1 - input2)): target 1 ranks input1 higher, -1 input2."""
 
 
 @declared("triplet_margin_loss", shown=())
@@ -236,7 +230,7 @@ class TripletMarginWithDistanceLoss(Layer):
 
 @declared("binary_cross_entropy_with_logits", shown=())
 class BCEWithLogitsLoss(_WeightedLoss):
-    """Binary cross entropy of probabilities against the sigmoid of the input (logits), computed without overflow.
+    """The binary cross entropy loss with logits: a sigmoid of the input and BCE in one, without overflow.
 
     Args:
         weight: scales each element's loss.
@@ -293,8 +287,7 @@ class CrossEntropyLoss(_Reducing, Layer):
 
 @declared("ctc_loss", shown=())
 class CTCLoss(Layer):
-    """The connectionist temporal classification loss: the negative logarithm of the probability that steps of class
-    probabilities spell a sequence of labels.
+    """The connectionist temporal classification (CTC) loss: minus the log probability of a sequence of labels.
 
     The arguments are those of `functional.ctc_loss`.
     """

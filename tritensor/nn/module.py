@@ -44,7 +44,7 @@ _HOOK_TABLES = (
 
 
 class Module(ModuleTree):
-    """The base of all layers and models.
+    """The base class of all layers and models.
 
     A `Parameter` or a module that is assigned to an attribute is registered: it is found by `parameters()`, moved by
     `to()` and saved by `state_dict()`.
@@ -404,8 +404,7 @@ class Module(ModuleTree):
         return register(self._load_state_dict_pre_hooks, hook if with_module else partial(_without_module, hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after loading; keys that it removes from them are no longer an
-        error."""
+        """Call `hook(module, incompatible_keys)` after loading; keys that it removes are no longer an error."""
         return register(self._load_state_dict_post_hooks, hook)
 
 

@@ -71,8 +71,7 @@ class LayerNorm(_RowNorm):
 
 
 class RMSNorm(_RowNorm):
-    """RMS normalisation: divides the last dimensions, of shape `normalized_shape`, by the root of their mean square,
-    then scales them.
+    """RMS normalisation over the last dimensions, of shape `normalized_shape`: over the root mean square, then a scale.
 
     >>> import tritensor as torch
     >>> torch.nn.RMSNorm(4)
@@ -99,8 +98,7 @@ class RMSNorm(_RowNorm):
 
 
 class GroupNorm(Module):
-    """Group normalisation: each of `num_groups` groups of channels of each example gets zero mean and unit variance,
-    then a scale and a shift.
+    """Group normalisation: zero mean and unit variance in each of `num_groups` groups of channels, scale and shift.
 
     Inputs are (N, num_channels, ...). Source: Wu and He (2018).
 
@@ -155,8 +153,7 @@ class GroupNorm(Module):
 
 @declared("local_response_norm")
 class LocalResponseNorm(Layer):
-    """Local response normalisation: divides elements of (N, C, ...) by a power of the mean square of `size`
-    neighbouring channels.
+    """Local response normalisation of (N, C, ...): divides by a power of the mean square of `size` nearby channels.
 
     >>> import tritensor as torch
     >>> torch.nn.LocalResponseNorm(2)

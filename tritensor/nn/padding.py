@@ -50,7 +50,7 @@ class _ConstantPadNd(_Padding, Layer):
 
 
 class ConstantPad1d(_ConstantPadNd, rank=1):
-    """Adds elements of `value` before and after the last dimension.
+    """Constant padding: adds elements of `value` before and after the last dimension.
 
     >>> import tritensor as torch
     >>> torch.nn.ConstantPad1d((2, 1), 7.0)(torch.zeros(1, 2))
@@ -59,11 +59,11 @@ class ConstantPad1d(_ConstantPadNd, rank=1):
 
 
 class ConstantPad2d(_ConstantPadNd, rank=2):
-    """Adds elements of `value` around the last two dimensions; `padding` is left, right, top, bottom."""
+    """Constant padding: adds elements of `value` around the last two dimensions: left, right, top, bottom."""
 
 
 class ConstantPad3d(_ConstantPadNd, rank=3):
-    """Adds elements of `value` around the last three dimensions: left, right, top, bottom, front, back."""
+    """Constant padding with `value` around the last three dimensions: left, right, top, bottom, front, back."""
 
 
 class _ZeroPad(_ConstantPadNd):
@@ -76,11 +76,11 @@ class _ZeroPad(_ConstantPadNd):
 
 
 class ZeroPad1d(_ZeroPad, ConstantPad1d):
-    """Adds zeros before and after the last dimension."""
+    """Zero padding: adds zeros before and after the last dimension."""
 
 
 class ZeroPad2d(_ZeroPad, ConstantPad2d):
-    """Adds zeros around the last two dimensions; `padding` is left, right, top, bottom.
+    """Zero padding: adds zeros around the last two dimensions: left, right, top, bottom.
 
     >>> import tritensor as torch
     >>> torch.nn.ZeroPad2d((1, 0, 0, 1))(torch.ones(1, 1, 2))
@@ -90,7 +90,7 @@ class ZeroPad2d(_ZeroPad, ConstantPad2d):
 
 
 class ZeroPad3d(_ZeroPad, ConstantPad3d):
-    """Adds zeros around the last three dimensions: left, right, top, bottom, front, back."""
+    """Zero padding: adds zeros around the last three dimensions: left, right, top, bottom, front, back."""
 
 
 @declared()
@@ -118,7 +118,7 @@ class _ReflectionPadNd(_OwnElements):
 
 
 class ReflectionPad1d(_ReflectionPadNd, rank=1):
-    """Mirrors the last dimension at its ends, which are not repeated.
+    """Reflection padding: mirrors the last dimension at its ends, which are not repeated.
 
     >>> import tritensor as torch
     >>> torch.nn.ReflectionPad1d(2)(torch.arange(4.0).view(1, 4))
@@ -130,11 +130,11 @@ class ReflectionPad1d(_ReflectionPadNd, rank=1):
 
 
 class ReflectionPad2d(_ReflectionPadNd, rank=2):
-    """Mirrors the last two dimensions at their ends; `padding` is left, right, top, bottom."""
+    """Reflection padding: mirrors the last two dimensions at their ends: left, right, top, bottom."""
 
 
 class ReflectionPad3d(_ReflectionPadNd, rank=3):
-    """Mirrors the last three dimensions at their ends: left, right, top, bottom, front, back."""
+    """Reflection padding: mirrors the last three dimensions: left, right, top, bottom, front, back."""
 
 
 class _ReplicationPadNd(_OwnElements):
@@ -142,7 +142,7 @@ class _ReplicationPadNd(_OwnElements):
 
 
 class ReplicationPad1d(_ReplicationPadNd, rank=1):
-    """Repeats the first and the last element of the last dimension.
+    """Replication padding: repeats the first and the last element of the last dimension.
 
     >>> import tritensor as torch
     >>> torch.nn.ReplicationPad1d((2, 1))(torch.arange(3.0).view(1, 3))
@@ -154,11 +154,11 @@ class ReplicationPad1d(_ReplicationPadNd, rank=1):
 
 
 class ReplicationPad2d(_ReplicationPadNd, rank=2):
-    """Repeats the edges of the last two dimensions; `padding` is left, right, top, bottom."""
+    """Replication padding: repeats the edges of the last two dimensions: left, right, top, bottom."""
 
 
 class ReplicationPad3d(_ReplicationPadNd, rank=3):
-    """Repeats the faces of the last three dimensions: left, right, top, bottom, front, back."""
+    """Replication padding: repeats the faces of the last three dimensions: left, right, top, bottom, front, back."""
 
 
 class _CircularPad(_OwnElements):
@@ -170,7 +170,7 @@ class _CircularPad(_OwnElements):
 
 
 class CircularPad1d(_CircularPad, rank=1):
-    """Continues the last dimension with the elements of its other end.
+    """Circular padding of the last dimension: continues it with the elements of its other end.
 
     >>> import tritensor as torch
     >>> torch.nn.CircularPad1d((1, 2))(torch.arange(4.0).view(1, 4))
@@ -182,8 +182,8 @@ class CircularPad1d(_CircularPad, rank=1):
 
 
 class CircularPad2d(_CircularPad, rank=2):
-    """Continues the last two dimensions with the elements of their other ends: left, right, top, bottom."""
+    """Circular padding: continues the last two dimensions with their other ends: left, right, top, bottom."""
 
 
 class CircularPad3d(_CircularPad, rank=3):
-    """Continues the last three dimensions with their other ends: left, right, top, bottom, front, back."""
+    """Circular padding of the last three dimensions from their other ends: left, right, top, bottom, front, back."""

@@ -149,15 +149,15 @@ class _LPPoolNd(Layer):
 
 
 class LPPool1d(_LPPoolNd, rank=1):
-    """(sum of x^p)^(1/p) of each window along the last dimension, with p `norm_type`."""
+    """1-d power-average pooling: (sum of x^p)^(1/p) of each window, with p `norm_type`."""
 
 
 class LPPool2d(_LPPoolNd, rank=2):
-    """(sum of x^p)^(1/p) of each window along the last two dimensions, with p `norm_type`."""
+    """2-d power-average pooling: (sum of x^p)^(1/p) of each window, with p `norm_type`."""
 
 
 class LPPool3d(_LPPoolNd, rank=3):
-    """(sum of x^p)^(1/p) of each window along the last three dimensions, with p `norm_type`."""
+    """3-d power-average pooling: (sum of x^p)^(1/p) of each window, with p `norm_type`."""
 
 
 @declared("fractional_max_pool", shown=())
@@ -184,13 +184,11 @@ class _FractionalMaxPool(Layer):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool, rank=2):
-    """2-d fractional max pooling: the largest element of each of `output_size` windows placed at random along the last
-    two dimensions."""
+    """2-d fractional max pooling: the largest element of each of `output_size` windows, placed at random."""
 
 
 class FractionalMaxPool3d(_FractionalMaxPool, rank=3):
-    """3-d fractional max pooling: the largest element of each of `output_size` windows placed at random along the last
-    three dimensions."""
+    """3-d fractional max pooling: the largest element of each of `output_size` windows, placed at random."""
 
 
 @declared()
@@ -234,7 +232,7 @@ class Unfold(Layer):
 
 @declared("fold")
 class Fold(Layer):
-    """Combines columns of windows into pictures of `output_size` (col2im): overlapping elements are added."""
+    """Combines sliding windows, as columns, into images of `output_size` (col2im): overlapping elements are added."""
 
     output_size: Sizes
     kernel_size: Sizes

@@ -211,8 +211,7 @@ def _draw(module: Module) -> None:
 
 
 class RNN(RNNBase):
-    """Elman's recurrent network: h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu of that, for
-    each step.
+    """Recurrent neural network (RNN): h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
 
     `RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, ...)`, and as `RNNBase`.
 

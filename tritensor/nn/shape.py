@@ -31,7 +31,7 @@ class Flatten(Layer):
 
 @declared()
 class Unflatten(Layer):
-    """Takes dimension `dim` apart into several of the sizes `unflattened_size`, of which one may be -1.
+    """Splits dimension `dim` into several of the sizes `unflattened_size`, of which one may be -1.
 
     >>> import tritensor as torch
     >>> torch.nn.Unflatten(1, (2, 5))(torch.ones(8, 10)).shape
@@ -60,7 +60,7 @@ class Unflatten(Layer):
 
 @declared("pixel_shuffle")
 class PixelShuffle(Layer):
-    """Makes squares of r x r pixels of r * r channels, r the factor: (*, C * r * r, H, W) to (*, C, H * r, W * r).
+    """Pixel shuffle by a factor r: channels to squares of pixels, (*, C * r * r, H, W) to (*, C, H * r, W * r).
 
     >>> import tritensor as torch
     >>> torch.nn.PixelShuffle(2)(torch.ones(1, 8, 3, 3)).shape
@@ -72,13 +72,13 @@ class PixelShuffle(Layer):
 
 @declared("pixel_unshuffle")
 class PixelUnshuffle(Layer):
-    """Makes r * r channels of squares of r x r pixels, r the factor: (*, C, H * r, W * r) to (*, C * r * r, H, W)."""
+    """Inverts `PixelShuffle`: squares of pixels to channels, (*, C, H * r, W * r) to (*, C * r * r, H, W)."""
 
     downscale_factor: int
 
 
 @declared("channel_shuffle")
 class ChannelShuffle(Layer):
-    """Puts the channels of `groups` groups in turn: the first of each, then the second of each, and so on."""
+    """Shuffles channels: puts those of `groups` groups in turn, the first of each, then the second of each."""
 
     groups: int

@@ -90,7 +90,7 @@ class _Synchronized(Function):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C, ...) over the batches of all processes of `process_group`, each its own part.
+    """Synchronised batch normalisation of (N, C, ...): over the batches of all processes of `process_group`.
 
     Statistics are exchanged in training only, and where `tritensor.distributed` has joined several processes.
 

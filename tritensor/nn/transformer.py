@@ -126,8 +126,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """A transformer decoder layer: self-attention, attention to the encoder's result, and a feed-forward network of two
-    layers.
+    """A transformer decoder layer: self-attention, attention to the encoder's result, and a feed-forward network.
 
     >>> import tritensor as torch
     >>> layer = torch.nn.TransformerDecoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)
@@ -222,8 +221,7 @@ class TransformerEncoder(_Stack):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """The input's shape; masks are those of `MultiheadAttention`, which is compared with the causal one without
-        the hint `is_causal`."""
+        """The input's shape; without `is_causal` the mask is compared with the causal one. See `MultiheadAttention`."""
         src_key_padding_mask = padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src, mask, "mask")
         mask = additive_mask(mask, "mask", src, None, "")
         masks = {"src_mask": mask, "src_key_padding_mask": padding, "is_causal": self._is_causal(mask, is_causal, src)}

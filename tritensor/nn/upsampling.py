@@ -11,7 +11,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 @declared("interpolate")
 class Upsample(Layer):
-    """Resizes (N, C, *sizes), of one to three sizes, to `size` or by `scale_factor`; see `functional.interpolate`.
+    """Upsamples (resizes) inputs (N, C, *sizes) to `size` or by `scale_factor`; see `functional.interpolate`.
 
     >>> import tritensor as torch
     >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
@@ -38,7 +38,7 @@ class Upsample(Layer):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Resizes pictures, (N, C, H, W), by copying the nearest pixel."""
+    """Upsamples images (N, C, H, W) by copying the nearest pixel."""
 
     def __init__(
         self, size: int | Sequence[int] | None = None, scale_factor: float | tuple[float, float] | None = None
@@ -47,7 +47,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Resizes pictures, (N, C, H, W), linearly in both directions, with the corners' centres in place."""
+    """Upsamples images (N, C, H, W) by bilinear interpolation, with the corners' centres in place."""
 
     def __init__(
         self, size: int | Sequence[int] | None = None, scale_factor: float | tuple[float, float] | None = None

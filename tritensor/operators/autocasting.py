@@ -233,14 +233,14 @@ def clear_autocast_cache() -> None:
 
 @public(functional=False)
 def autocast_increment_nesting() -> int:
-    """Count a block of autocast that is entered; returns in how many this thread is then."""
+    """Count the entry to an autocast block; returns in how many blocks this thread is then."""
     state.nesting += 1
     return state.nesting
 
 
 @public(functional=False)
 def autocast_decrement_nesting() -> int:
-    """Count a block of autocast that is left; returns in how many this thread is then."""
+    """Count the exit from an autocast block; returns in how many blocks this thread is then."""
     state.nesting -= 1
     return state.nesting
 
@@ -256,8 +256,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 @public(functional=False)
 class autocast:
-    """Automatic mixed precision: in the block, or the decorated function, operators cast their inputs to the dtype that
-    suits them.
+    """Automatic mixed precision: in the block, or the decorated function, operators cast inputs to a suitable dtype.
 
     Products of matrices and convolutions compute in half precision, losses, sums and what grows fast in float32, by
     PyTorch's lists for the type of device; all others compute in the dtypes that they get. Tensors of float64 are left

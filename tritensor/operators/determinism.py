@@ -71,13 +71,13 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 @public(functional=False)
 def get_deterministic_debug_mode() -> int:
-    """0, or where deterministic algorithms were asked for 2, and 1 with `warn_only`."""
+    """The debug mode of deterministic algorithms: 0 off, 1 with `warn_only`, 2 on."""
     return determinism.mode
 
 
 @public(functional=False)
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """`use_deterministic_algorithms` by a number or a word: "default" or 0, "warn" or 1, "error" or 2.
+    """Set deterministic algorithms by a number or a word: "default" or 0, "warn" or 1, "error" or 2.
 
     Raises:
         ArgumentError: neither. ShapeError: another number or word.

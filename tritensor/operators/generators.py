@@ -199,7 +199,7 @@ def get_rng_state() -> Tensor:
 
 @public(functional=False)
 def set_rng_state(new_state: Tensor) -> None:
-    """Put the CPU's default generator into a state that `get_rng_state` returned."""
+    """Set the state of the CPU's default generator to one that `get_rng_state` returned."""
     default_generator.set_state(new_state)
 
 

@@ -76,8 +76,7 @@ class Adam(Ruled):
 
 @optimizer(rules.adam_numbers, rules.adam, rules.adam_amsgrad)
 class AdamW(Adam):
-    """The AdamW optimizer: Adam with decoupled weight decay, taken from the parameter, by Loshchilov and Hutter
-    (2019)."""
+    """The AdamW optimizer: Adam with decoupled weight decay, by Loshchilov and Hutter (2019)."""
 
     weight_decay: float = 1e-2
 
@@ -86,7 +85,7 @@ class AdamW(Adam):
 
 @optimizer(rules.nadam_numbers, rules.nadam)
 class NAdam(Ruled):
-    """Adam with Nesterov's momentum, by Dozat (2016).
+    """The NAdam optimizer: Adam with Nesterov's momentum, by Dozat (2016).
 
     Args:
         params, lr, betas, eps, weight_decay, decoupled_weight_decay: as for `Adam`.
@@ -116,7 +115,7 @@ class NAdam(Ruled):
 
 @optimizer(rules.radam_numbers, rules.radam)
 class RAdam(Ruled):
-    """Adam that scales its steps only once it has averaged enough squares, by Liu et al. (2020).
+    """The RAdam optimizer: Adam that scales steps once it has averaged enough squares, by Liu et al. (2020).
 
     Args:
         params, lr, betas, eps, weight_decay, decoupled_weight_decay: as for `Adam`.
@@ -142,7 +141,7 @@ class RAdam(Ruled):
 
 @optimizer(rules.adamax_numbers, rules.adamax)
 class Adamax(Ruled):
-    """Adam scaled by the largest gradients in place of the mean square, by Kingma and Ba (2015).
+    """The Adamax optimizer: Adam scaled by the largest gradients, not the mean square, by Kingma and Ba (2015).
 
     Args:
         params, lr, betas, eps, weight_decay: as for `Adam`.

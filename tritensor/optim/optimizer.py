@@ -96,7 +96,7 @@ def no_numbers(group: dict[str, Any], error: Exception) -> ArgumentError:
 
 
 class Optimizer:
-    """Holds parameters in groups with options, and per-parameter state.
+    """The base class of optimizers: parameters in groups with options, and state for each parameter.
 
     A subclass passes `defaults` (the options that groups may set) and defines `step()`. The state of a parameter
     follows it: a subclass gets it by `self.state_of(param)`, which moves and casts it if the parameter was moved or

@@ -83,8 +83,7 @@ class SGD(Ruled):
 
 @optimizer(rules.asgd_numbers, rules.asgd)
 class ASGD(Ruled):
-    """Averaged stochastic gradient descent: a decreasing rate, and the average of the parameters, by Polyak and
-    Juditsky (1992).
+    """Averaged stochastic gradient descent: a decreasing rate, averaged parameters, by Polyak and Juditsky (1992).
 
     Args:
         params, lr, weight_decay, maximize, foreach, differentiable: as for `SGD`.
@@ -114,8 +113,7 @@ class ASGD(Ruled):
 
 @optimizer(rules.rprop_numbers, rules.rprop)
 class Rprop(Ruled):
-    """Resilient backpropagation: steps by the signs of gradients, growing while a sign stays, by Riedmiller and Braun
-    (1993).
+    """Resilient backpropagation: steps by gradients' signs, growing while a sign stays, by Riedmiller and Braun (1993).
 
     Args:
         params, lr, foreach, maximize, differentiable: as for `SGD`; `lr` is the size of the first steps.

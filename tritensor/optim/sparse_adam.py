@@ -18,7 +18,7 @@ __all__ = ["SparseAdam"]
 
 @optimizer()
 class SparseAdam(Declared):
-    """Adam that changes only the rows that a sparse gradient has.
+    """The SparseAdam optimizer: Adam that changes only the rows that a sparse gradient has.
 
     The time of a step does not depend on the number of rows; averages of rows without a gradient stay as they are.
 

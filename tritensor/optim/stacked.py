@@ -102,7 +102,7 @@ def _direct(*tensors: Tensor | None) -> bool:
 
 @optimizer()
 class Adafactor(Stacked):
-    """Adam's scaling from the means of squares of rows and columns of matrices, by Shazeer and Stern (2018).
+    """The Adafactor optimizer: Adam's scaling by means over rows and columns, by Shazeer and Stern (2018).
 
     On a device it takes about 25 launches for all parameters of one shape; the host does not wait for it.
 
@@ -192,7 +192,7 @@ class Adafactor(Stacked):
 
 @optimizer()
 class Muon(Stacked):
-    """Momentum made orthogonal by Newton and Schulz's iteration, by Jordan (2024); for matrices alone.
+    """The Muon optimizer: momentum made orthogonal by Newton-Schulz iteration, by Jordan (2024); for matrices alone.
 
     On a device it takes about 20 launches for all parameters of one shape; products are of bfloat16, as in PyTorch.
 

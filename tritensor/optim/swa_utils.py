@@ -210,7 +210,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Device = None) -> No
 
 
 class SWALR(LRScheduler):
-    """Brings the rate to a constant one in some epochs, for averaging to begin.
+    """Anneals the rate to a constant one in some epochs, for stochastic weight averaging (SWA).
 
     Args:
         optimizer: the optimizer whose rates are set.

@@ -19,7 +19,7 @@ from .tensors import TensorBuilder
 def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True, mmap: bool | None = None
 ) -> Any:
-    """Read what `save` or PyTorch's `torch.save` wrote. Nothing that a file chooses is executed.
+    """Load a file that `save` or PyTorch's `torch.save` wrote. Nothing that a file chooses is executed.
 
     Args:
         f: a path, or a readable and seekable binary file object. A name that ends in `.safetensors` is read as such.

@@ -42,7 +42,7 @@ def get_safe_globals() -> list[Allowed]:
 
 
 def clear_safe_globals() -> None:
-    """Allow none any more."""
+    """Clear the classes and functions that checkpoints may name."""
     _allowed.clear()
 
 

@@ -23,7 +23,7 @@ REHEARSED_FROM = 3 * 2**20
 
 
 def save(obj: Any, f: Any) -> None:
-    """Write `obj` in PyTorch's own checkpoint format; PyTorch reads it.
+    """Save `obj` to a file in PyTorch's own checkpoint format; PyTorch reads it.
 
     The old file is replaced only when the new one is complete: after a crash, a full disk or Ctrl-C it is unchanged. It
     is not truncated either, so a process that has it mapped keeps what it has. A symbolic link stays, and the file that

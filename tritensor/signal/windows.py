@@ -110,8 +110,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> T
 
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Tensor:
-    """The Kaiser window, I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), with the modified Bessel function of order
-    0."""
+    """The Kaiser window, I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), I0 the modified Bessel function."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return _made("kaiser", M, options, lambda: formulas.kaiser(M, M - bool(sym), beta))

@@ -88,7 +88,7 @@ class Graph:
 
 
 def plot(output: Any, params: Any = None, *, saved: bool = False) -> Graph:
-    """The graph that leads from parameters to a result, as `torchviz.make_dot` draws it.
+    """Draws the autograd graph of a result, from its parameters on, as `torchviz.make_dot` does.
 
     >>> import tritensor as torch
     >>> model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())

@@ -113,9 +113,7 @@ class History:
 
     @property
     def grad(self) -> Tensor | Any:
-        """The gradient that `backward` accumulated; for a tensor that is not a leaf None, unless `retain_grad()` was
-        called.
-        """
+        """The gradient that `backward` accumulated; None unless the tensor is a leaf or `retain_grad()` was called."""
         if self._node is not None and self._grad is None and not self._retains:
             warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
@@ -186,7 +184,7 @@ class History:
         counter[0] += 1
 
     def detach(self) -> Tensor:
-        """The same memory without history; autograd notices in-place changes of either tensor."""
+        """Detach from the graph: a tensor on the same memory; autograd notices in-place changes of either."""
         data = self._data
         if data.__class__ is not ndarray and isinstance(data, Lifted):
             data = data.constant()
@@ -211,7 +209,7 @@ class History:
         return other
 
     def detach_(self) -> Tensor:
-        """Drop the tensor's own history."""
+        """Detach from the graph in place: drop the tensor's history."""
         if self._origin is not None:
             raise AutogradError("Can't detach views in-place. Use detach() instead.")
         self._node, self._needs = None, False

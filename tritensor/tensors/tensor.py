@@ -77,7 +77,7 @@ class Tensor(HostAccess, History):
 
     @property
     def shape(self) -> Size:
-        """The extents of the dimensions."""
+        """The shape: the sizes of the dimensions."""
         return Size(self._data.shape)
 
     @property
@@ -87,7 +87,7 @@ class Tensor(HostAccess, History):
 
     @property
     def dtype(self) -> dtypes.dtype:
-        """The element type."""
+        """The data type of the elements."""
         return dtypes.of(self._data.dtype)
 
     @property
@@ -216,7 +216,7 @@ class Tensor(HostAccess, History):
         return self._pinned
 
     def get_device(self) -> int:
-        """The CUDA ordinal, -1 on the CPU."""
+        """The index of the tensor's CUDA device, -1 on the CPU."""
         index = self.device.index
         return -1 if index is None else index
 

@@ -23,7 +23,7 @@ __all__ = ["dtype", "finfo", "get_default_dtype", "iinfo", "promote_types", "set
 
 @public(functional=False)
 class dtype:
-    """An element type.
+    """A data type of elements, such as `torch.float32`.
 
     >>> import tritensor
     >>> tritensor.bfloat16, tritensor.bfloat16.itemsize, tritensor.bfloat16.is_floating_point
@@ -232,7 +232,7 @@ PROMOTION = _read_table()
 
 @public(functional=False)
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest dtype that holds both, by PyTorch's table; operators have more, see `common`.
+    """The dtype that two dtypes promote to, the smallest that holds both, by PyTorch's table; see `common`.
 
     >>> import tritensor
     >>> tritensor.promote_types(tritensor.float16, tritensor.bfloat16)

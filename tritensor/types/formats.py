@@ -20,7 +20,7 @@ Strides = tuple[int, ...]
 
 @public(functional=False)
 class memory_format:
-    """The order of the dimensions in memory.
+    """The memory format, the order of the dimensions in memory, such as `torch.channels_last`.
 
     >>> import tritensor as torch
     >>> torch.empty(2, 3, 4, 5, memory_format=torch.channels_last).stride()

@@ -45,7 +45,7 @@ def trim_sigfig(x: float, n: int) -> float:
 
 @dataclasses.dataclass(repr=False, frozen=True)
 class TaskSpec:
-    """What a `Timer` runs."""
+    """The statement that a `Timer` runs, with its setup, number of threads and labels."""
 
     stmt: str
     setup: str

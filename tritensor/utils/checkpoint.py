@@ -211,8 +211,7 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Calls `function(*args, **kwargs)`, of which only the arguments are kept for the backward pass (activation
-    checkpointing).
+    """Activation checkpointing: calls `function(*args, **kwargs)` and keeps only its arguments for the backward pass.
 
     The backward pass calls the function again, with the same random numbers, and has the values in between then: less
     memory for more time. The function has to compute the same both times.

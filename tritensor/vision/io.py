@@ -35,15 +35,16 @@ PILLOW = {"GRAY": "L", "GRAY_ALPHA": "LA", "RGB": "RGB", "RGB_ALPHA": "RGBA"}
 
 
 def read_image(path: Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
-    """The picture in a file; see `decode_image`."""
+    """Read an image file into a tensor; see `decode_image`."""
     return decode_image(path, mode, apply_exif_orientation)
 
 
 def decode_image(
     input: Tensor | Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
 ) -> Tensor:
-    """The picture in a file, or in the bytes of one, as a tensor (channels, height, width) of uint8 (uint16, if it has
-    16 bits and is read unchanged).
+    """Decode an image file, or the bytes of one, into a tensor (channels, height, width) of uint8.
+
+    It is of uint16 if the image has 16 bits and is read unchanged.
 
     Args:
         mode: what it is converted to, an `ImageReadMode` or its name; pictures with a palette become RGB.
@@ -69,7 +70,7 @@ def decode_image(
 
 
 def write_png(input: Tensor, filename: Path, compression_level: int = 6) -> None:
-    """Write a picture (1 or 3, height, width) of uint8 as a PNG file, which appears when it is whole.
+    """Write an image (1 or 3, height, width) of uint8 as a PNG file, which appears when it is whole.
 
     Raises:
         TypeError: another dtype or shape. ValueError: a level that is not from 0 to 9.

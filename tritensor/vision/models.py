@@ -106,7 +106,7 @@ class Bottleneck(BasicBlock):
 
 
 class ResNet(nn.Module):
-    """He et al., Deep residual learning for image recognition, https://arxiv.org/abs/1512.03385: four layers of blocks.
+    """ResNet, by He et al., Deep residual learning, https://arxiv.org/abs/1512.03385: four layers of blocks.
 
     Args:
         block: `BasicBlock` or `Bottleneck`. layers: how many blocks each layer has.
@@ -220,16 +220,18 @@ class _Plain(nn.Module):
 
 
 class AlexNet(_Plain):
-    """Krizhevsky, One weird trick, https://arxiv.org/abs/1404.5997: five convolutions, a pool to 6 x 6, and three
-    linear layers with dropout of probability `dropout`."""
+    """AlexNet, by Krizhevsky, One weird trick, https://arxiv.org/abs/1404.5997.
+
+    Five convolutions, a pool to 6 x 6, and three linear layers with dropout of probability `dropout`."""
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5) -> None:
         super().__init__(_features(ALEXNET, 3), 256, 6, num_classes, dropout, (0, 3))
 
 
 class VGG(_Plain):
-    """Simonyan and Zisserman, https://arxiv.org/abs/1409.1556: convolutions `features`, a pool to 7 x 7, and three
-    linear layers with dropout of probability `dropout`.
+    """VGG, by Simonyan and Zisserman, https://arxiv.org/abs/1409.1556.
+
+    Convolutions `features`, a pool to 7 x 7, and three linear layers with dropout of probability `dropout`.
 
     With `init_weights` parameters start as in torchvision, otherwise as those of the layers do.
     """
@@ -292,7 +294,7 @@ def _eights(channels: float) -> int:
 
 
 class MobileNetV2(nn.Module):
-    """Sandler et al., Inverted residuals and linear bottlenecks, https://arxiv.org/abs/1801.04381.
+    """MobileNetV2, by Sandler et al., Inverted residuals and linear bottlenecks, https://arxiv.org/abs/1801.04381.
 
     Args:
         num_classes: how many numbers a picture gives.
@@ -372,8 +374,9 @@ class _DenseBlock(nn.ModuleDict):
 
 
 class DenseNet(nn.Module):
-    """Huang et al., Densely connected convolutional networks, https://arxiv.org/abs/1608.06993: each layer of a block
-    takes the features of all layers before it.
+    """DenseNet, by Huang et al., Densely connected convolutional networks, https://arxiv.org/abs/1608.06993.
+
+    Each layer of a block takes the features of all layers before it.
 
     Args:
         growth_rate: the channels that a layer adds. block_config: how many layers each block has.

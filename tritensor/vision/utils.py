@@ -25,7 +25,7 @@ def make_grid(
     scale_each: bool = False,
     pad_value: float = 0.0,
 ) -> Tensor:
-    """Pictures beside and below each other, as one of (channels, height, width); a single one stays as it is.
+    """Make a grid of images, one image (channels, height, width); a single one stays as it is.
 
     Args:
         tensor: (pictures, channels, height, width), a list of pictures of one size, or one picture; grey ones get three
@@ -76,7 +76,7 @@ def _scaled(part: Tensor, value_range: tuple[float, float] | None) -> Tensor:
 def save_image(
     tensor: Tensor | Sequence[Tensor], fp: str | os.PathLike[str] | BinaryIO, format: str | None = None, **kwargs: Any
 ) -> None:
-    """Save a picture, or the grid that `make_grid(tensor, **kwargs)` makes of several; elements are from 0 to 1.
+    """Save an image, or the grid that `make_grid(tensor, **kwargs)` makes of several; elements are from 0 to 1.
 
     Args:
         fp: a path, or a file that is open for writing in binary mode.

@@ -100,7 +100,7 @@ CARDS = {
 
 
 def card(name: str) -> Card:
-    """The card of a name.
+    """The card, by data sheet, of a name such as "h100".
 
     >>> card("h100").multiprocessors
     132

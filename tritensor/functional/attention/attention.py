@@ -44,8 +44,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Scaled dot product attention: softmax(query @ key.T * scale) @ value, for each query the values weighted by how
-    well their keys match it.
+    """Scaled dot product attention: softmax(query @ key.T * scale) @ value.
 
     It is computed by blocks of scores, on the CPU and by kernels on a device, and scores as a whole are not in memory.
     They are where they are few and not of four dimensions, a gradient is differentiated again, a mask needs a gradient,
@@ -210,7 +209,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 
 @public(autocast={"cuda": "float32"})
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along `dim`; the two broadcast.
+    """The cosine similarity of vectors, the cosine of their angle, along `dim`; the two broadcast.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.cosine_similarity(torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, 3.0]]))

@@ -166,8 +166,7 @@ def multi_head_attention_forward(
     *,
     batch_first: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Multi-head attention as `nn.MultiheadAttention`, of its parameters; see its `forward` for masks, weights and
-    errors.
+    """Multi-head attention with given parameters; see `nn.MultiheadAttention.forward` for masks, weights and errors.
 
     Args:
         query, key, value: (L, N, E), (S, N, Ek) and (S, N, Ev), or without N.

@@ -115,10 +115,10 @@ def _declare(name: str, mode: str, layer: str, cpu: str) -> None:
 
     raised = "\n\n    Raises:\n        ShapeError, DtypeError: sizes or dtypes that do not fit together.\n    "
     layers.__doc__ = (
-        f"The states of all steps of `nn.{layer}`, and the last ones of each layer and direction.\n\n    It is called "
+        f"Applies an {layer}: the states of all steps, and the last ones of each layer and direction.\n\n    Called "
         f"as `{name}({', '.join(_PADDED)})`,\n    or with packed rows `{name}({', '.join(_PACKED)})`.{raised}"
     )
-    cell.__doc__ = f"One step of `nn.{layer}Cell`: the new states{', and the cells' * several}.{raised}"
+    cell.__doc__ = f"Applies an {layer} cell for one step: the new states{', and the cells' * several}.{raised}"
     layers.__name__, cell.__name__ = layers.__qualname__, cell.__qualname__ = name, f"{name}_cell"
     autocast = {"cpu": cpu, "cuda": "lower"}
     public(functional=False, autocast=autocast)(layers)

@@ -294,8 +294,7 @@ def _converted(array: np.ndarray, kind: np.dtype, data: object = None) -> np.nda
 
 @public(functional=False, guard=False)
 def as_tensor(data: object, dtype: Dtype = None, device: Device = None) -> Tensor:
-    """Converts `data` to a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is
-    returned."""
+    """Converts `data` to a tensor, sharing memory where possible; a tensor of this dtype and device is returned."""
     data = of_cuda_array(data)
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
@@ -336,7 +335,7 @@ def asarray(
 
 @public(functional=False)
 def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """A CPU tensor over the array's own memory.
+    """A CPU tensor that shares the memory of a NumPy array.
 
     Raises:
         ArgumentError: not an array, a dtype without counterpart, or negative strides.
@@ -424,7 +423,7 @@ def empty(
     pin_memory: bool = False,
     memory_format: formats.memory_format | None = formats.contiguous_format,
 ) -> Tensor:
-    """An uninitialised tensor, whose elements are whatever the memory held (poisoned with NaN in simulation)."""
+    """An uninitialised tensor: elements are whatever the memory held (poisoned with NaN in simulation)."""
     shape, kind, where = check_shape("empty", "size", sizes, size), numpy_dtype(dtype), devices.resolve(device)
     strides = None
     if memory_format not in (None, formats.contiguous_format):

@@ -68,7 +68,7 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 @public(functional=False)
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule of the old kind. `from_dlpack` of the tensor itself needs none.
+    """Exports a tensor as a DLPack capsule of the old kind; `from_dlpack` of the tensor itself needs none.
 
     >>> import tritensor as torch
     >>> torch.from_dlpack(torch.to_dlpack(torch.ones(2)))
@@ -79,7 +79,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 @public(functional=False)
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of another library's array, which is kept as long as it is used here.
+    """Makes a tensor on the memory of another library's array (DLPack), which is kept as long as it is used.
 
     Over memory of the host that must not be written the tensor cannot be changed in place; on a device it is copied.
 

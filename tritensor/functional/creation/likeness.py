@@ -90,7 +90,7 @@ def _like(make: Callable[..., Tensor], documentation: str) -> Callable[..., Tens
 
 zeros_like = _like(
     creation.zeros,
-    """Zeros with the shape, dtype and device of `input`, and its order of the dimensions in memory.
+    """Filled with zeros, with the shape, dtype, device and order in memory of `input`.
 
     >>> import tritensor as torch
     >>> torch.zeros_like(torch.ones(2, 3).T).stride()
@@ -103,7 +103,7 @@ zeros_like = _like(
         ShapeError: a memory format of tensors of another rank.
     """,
 )
-ones_like = _like(creation.ones, "Ones with the shape, dtype, device and order in memory of `input`.")
+ones_like = _like(creation.ones, "Filled with ones, with the shape, dtype, device and order in memory of `input`.")
 empty_like = _like(creation.empty, "Uninitialised, with the shape, dtype, device and order in memory of `input`.")
 
 
@@ -118,7 +118,7 @@ def full_like(
     pin_memory: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """`fill_value` with the shape, dtype, device and order in memory of `input`."""
+    """Filled with `fill_value`, with the shape, dtype, device and order in memory of `input`."""
     flags = (requires_grad, pin_memory)
     return made_like("full_like", creation.full, input, dtype, device, memory_format, *flags, fill_value=fill_value)
 
@@ -134,20 +134,17 @@ def _new(make: Callable[..., Tensor], documentation: str) -> None:
     method()(shown_as(call, name, documentation))
 
 
-_OF_THE_TENSOR = "of this size, with the dtype and on the device of the tensor unless given; options are those of"
-_new(creation.zeros, f"Zeros {_OF_THE_TENSOR} `zeros`.")
-_new(creation.ones, f"Ones {_OF_THE_TENSOR} `ones`.")
-_new(
-    creation.empty,
-    "An uninitialised tensor of this size; options are those of `empty`, dtype and device are the tensor's.",
-)
+_OF_THE_TENSOR = "of this size, with the dtype and on the device of the tensor unless given; options as for"
+_new(creation.zeros, f"Filled with zeros, {_OF_THE_TENSOR} `zeros`.")
+_new(creation.ones, f"Filled with ones, {_OF_THE_TENSOR} `ones`.")
+_new(creation.empty, f"Uninitialised, {_OF_THE_TENSOR} `empty`.")
 
 
 @method()
 def new_full(
     self: Tensor, size: Any, fill_value: complex, dtype: Dtype = None, device: Device = None, **options: Any
 ) -> Tensor:
-    """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
+    """Filled with `fill_value`, of this size, with the dtype and device of the tensor; options as for `full`."""
     made = creation.full(size, fill_value, **options_like("new_full", self, dtype, device), **options)
     return made if self._data.__class__ in _PLAIN else lifted_as(self, made)
 

@@ -22,7 +22,7 @@ from .creation import creates, empty, finish, numpy_dtype
 def empty_strided(
     size: Sequence[int], stride: Sequence[int], *, dtype: Dtype = None, device: Device = None, pin_memory: bool = False
 ) -> Tensor:
-    """A tensor with these strides, whose elements are whatever the memory held.
+    """An uninitialised tensor with these sizes and strides.
 
     >>> import tritensor as torch
     >>> torch.empty_strided((2, 3), (1, 2)).stride()
@@ -45,7 +45,7 @@ def empty_strided(
 def new_empty_strided(
     self: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Dtype = None, device: Device = None, **options: Any
 ) -> Tensor:
-    """`empty_strided` with the tensor's dtype and device unless given, and with its options."""
+    """An uninitialised tensor of these sizes and strides, with the tensor's dtype and device; see `empty_strided`."""
     kind, where = self.dtype if dtype is None else dtype, self.device if device is None else device
     return PACKAGE["empty_strided"](size, stride, dtype=kind, device=where, **options)
 
@@ -59,7 +59,7 @@ def empty_permuted(
     device: Device = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor without gaps, whose dimensions lie in memory in the order `physical_layout`, the outermost first.
+    """An uninitialised tensor whose dimensions lie in memory in the order `physical_layout`, the outermost first.
 
     Raises:
         ShapeError: the order has not each dimension once.
@@ -83,7 +83,7 @@ def empty_permuted(
 
 @public(functional=False)
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A vector over the memory of an object that has Python's buffer protocol.
+    """A vector that shares the memory of an object with Python's buffer protocol.
 
     >>> import tritensor as torch
     >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
@@ -117,7 +117,7 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 
 @method(function=True)
 def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = formats.contiguous_format) -> Tensor:
-    """`resize_` to the size of another tensor."""
+    """Resize in place to the size of another tensor; see `resize_`."""
     check_tensor("resize_as_", "other", 1, other)
     return self.resize_(other.shape, memory_format=memory_format)
 

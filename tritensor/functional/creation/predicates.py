@@ -31,7 +31,7 @@ def _never(name: str) -> Callable[[Tensor], bool]:
     def call(self: Tensor) -> bool:
         return False
 
-    call.__name__, call.__doc__ = name, f"False: no tensor is {name.removeprefix('is_')} here."
+    call.__name__, call.__doc__ = name, f"Always False: there are no {name.removeprefix('is_')} tensors here."
     return call
 
 
@@ -115,7 +115,7 @@ def _by_element(name: str, x: Tensor, others: tuple[Tensor, ...], function: Call
 
 @method()
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replace each element of a CPU tensor by what a function of Python makes of it, one after the other.
+    """Apply a Python function to each element of a CPU tensor in place, one after the other.
 
     Raises:
         AutogradError: the tensor requires a gradient. ArgumentError: it is on a device.
@@ -125,13 +125,13 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 @method()
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Like `apply_`, with a function of two numbers: the element, and that of `tensor` at its place."""
+    """Apply a Python function of two numbers, the element and that of `tensor` at its place, in place; see `apply_`."""
     return _by_element("map_", self, (tensor.expand(self.shape),), callable)
 
 
 @method()
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-    """Like `apply_`, with a function of three numbers."""
+    """Apply a Python function of three numbers to each element in place; see `apply_`."""
     return _by_element("map2_", self, (x.expand(self.shape), y.expand(self.shape)), callable)
 
 
@@ -161,19 +161,19 @@ def is_complex(input: Tensor) -> bool:
 
 @public(guard=False)
 def clone(input: Tensor, *, memory_format: formats.memory_format | None = None) -> Tensor:
-    """A copy that gradients pass through."""
+    """A copy of the tensor that gradients pass through."""
     return _tensor("clone", input).clone(memory_format=memory_format)
 
 
 @public(guard=False)
 def detach(input: Tensor) -> Tensor:
-    """Detaches: the same memory without history."""
+    """Detaches from the graph: a tensor on the same memory without history."""
     return _tensor("detach", input).detach()
 
 
 @public()
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
-    """The dtype of an arithmetic result of two tensors or numbers.
+    """The dtype of an arithmetic result of two tensors or numbers, by type promotion.
 
     >>> import tritensor as torch
     >>> torch.result_type(torch.ones(2, dtype=torch.int32), 1.5)
@@ -192,8 +192,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
 
 @public()
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
-    """True if a result of one dtype may be stored in the other: never in a lower category (bool, integer, floating,
-    complex).
+    """True if a result of one dtype may be stored in the other, not in a lower kind: bool, integer, floating, complex.
 
     >>> import tritensor as torch
     >>> torch.can_cast(torch.int64, torch.float16), torch.can_cast(torch.float32, torch.int64)

@@ -46,7 +46,7 @@ _COUNTED = (
 def arange(
     start: Any = _MISSING, end: Any = _MISSING, step: Any = 1, *, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
-    """A vector of numbers from `start` (0 when one bound is given) up to, not including, `end`.
+    """Evenly spaced numbers from `start` (0 when one bound is given) up to, not including, `end`, as a vector.
 
     >>> import tritensor as torch
     >>> torch.arange(1, 2.5, 0.5)
@@ -98,7 +98,7 @@ def arange(
 
 @creates(MADE._replace(warning=_COUNTED, flat=True))
 def range(start: Any, end: Any = _MISSING, step: Any = 1, *, dtype: Dtype = None, device: Device = None) -> Tensor:
-    """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch.
+    """Evenly spaced numbers from `start` (0 when one bound is given) to `end`, included; deprecated for `arange`.
 
     Raises:
         ShapeError: a step of 0 or in the other direction, or bounds that are not finite.
@@ -176,7 +176,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype = None, device: D
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
-    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`.
+    """`steps` numbers evenly spaced on a log scale, `base` to the powers from `start` to `end`; see `linspace`.
 
     >>> import tritensor as torch
     >>> torch.logspace(0, 2, 3)
@@ -193,7 +193,7 @@ def logspace(
 
 @creates(MADE)
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A matrix with ones on the diagonal."""
+    """A matrix with ones on the diagonal and zeros elsewhere, the identity matrix if it is square."""
     shape = integers("eye", "n", (n, n if m is None else m))
     for name, size in zip("nm", shape, strict=True):
         if size < 0:

@@ -92,7 +92,7 @@ class UntypedStorage:
         return 1
 
     def get_device(self) -> int:
-        """The CUDA ordinal, -1 on the CPU."""
+        """The index of the tensor's CUDA device, -1 on the CPU."""
         return self._bytes.get_device()
 
     def is_shared(self) -> bool:
@@ -208,7 +208,7 @@ class TypedStorage:
 
 @method()
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory that the tensor is a view of.
+    """The storage of the tensor: the memory that it is a view of, as bytes.
 
     Raises:
         UnsupportedError: a tensor within a transformation has none.
@@ -224,5 +224,5 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
 
 @method()
 def storage(self: Tensor) -> TypedStorage:
-    """The memory that the tensor is a view of, as elements of its dtype."""
+    """The storage of the tensor: the memory that it is a view of, as elements of its dtype."""
     return TypedStorage(untyped_storage(self), self.dtype)

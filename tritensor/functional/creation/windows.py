@@ -58,7 +58,7 @@ def _made(
 
 @creates()
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A triangular window of `window_length` numbers; that of one more without its last, if `periodic`.
+    """The Bartlett (triangular) window of `window_length` numbers; if `periodic`, that of one more without its last.
 
     >>> import tritensor as torch
     >>> torch.bartlett_window(4)

@@ -61,8 +61,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @public(package=False)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Applies SELU: 1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are
-    kept.
+    """Applies SELU: 1.0507 * input where positive, else 1.7581 * (exp(input) - 1); keeps mean 0 and variance 1.
 
     From "Self-normalizing neural networks" (Klambauer and others, 2017).
     """
@@ -84,8 +83,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @public(package=False, out=takes_out())
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Gaussian error linear unit: input times the standard normal CDF of input; `approximate="tanh"` for the cheaper
-    formula.
+    """Gaussian error linear unit (GELU): input times its standard normal CDF, or by `approximate="tanh"`.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 1.0]))
@@ -214,8 +212,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @public(package=False, out=takes_out(Into("cast")))
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Thresholds each element: input where it is above `threshold`, else `value`; both are cut to integers where input
-    has them.
+    """Thresholds each element: input where above `threshold`, else `value`; both are cut to input's integers.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.threshold(torch.tensor([1.0, 2.0, 3.0]), 2, 20)
@@ -229,7 +226,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 @public(method=True, autocast={"cpu": "lower", "cuda": "lower"})
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Parametric ReLU: input where it is positive, else times weight: one number, or one for each channel, dimension 1.
+    """Parametric ReLU (PReLU): input where positive, else times weight: one number, or one per channel, dimension 1.
 
     Raises:
         ShapeError: weights of more dimensions, or another number of them than of channels. DtypeError: dtypes differ.
@@ -267,8 +264,7 @@ def rrelu(
     *,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Randomized leaky ReLU: input where it is positive, else times a slope; while training one for each element, drawn
-    from lower to upper.
+    """Randomized leaky ReLU: input where positive, else times a slope, drawn from lower to upper while training.
 
     Otherwise the slope is the mean of the two. From "Empirical evaluation of rectified activations in convolutional
     network" (Xu and others, 2015).

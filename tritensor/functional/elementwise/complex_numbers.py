@@ -53,7 +53,7 @@ def _check_parts(first: Tensor, second: Tensor) -> None:
 
 @public(functional=False, out=takes_out(Into("object", "partly")))
 def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers of their real and imaginary parts, two tensors of float32 or of float64 that broadcast.
+    """A complex tensor of real and imaginary parts, two tensors of float32 or of float64 that broadcast.
 
     >>> import tritensor as torch
     >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
@@ -70,7 +70,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 
 @public(functional=False, out=takes_out(Into("object", "partly")), autocast={"cpu": "float32"})
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """Complex numbers of their magnitudes and angles; dtypes and errors are those of `complex`.
+    """Complex numbers of polar coordinates, magnitudes and angles; dtypes and errors are those of `complex`.
 
     >>> import tritensor as torch
     >>> torch.polar(torch.tensor([2.0]), torch.tensor([0.0]))
@@ -99,11 +99,11 @@ def _not_pending(what: str, name: str) -> None:
         return False
 
     for function, label, doc in (
-        (resolve, f"resolve_{name}", f"The input itself: here no {what} is pending."),
-        (pending, f"is_{name}", f"Tests if a {what} is pending: never."),
+        (resolve, f"resolve_{name}", f"The input itself: no {what} is ever pending."),
+        (pending, f"is_{name}", f"Always False: no {what} is ever pending."),
     ):
         public(method=True)(shown_as(function, label, doc))
 
 
-_not_pending("conjugate", "conj")
-_not_pending("sign", "neg")
+_not_pending("conjugation", "conj")
+_not_pending("negation", "neg")

@@ -62,7 +62,7 @@ def diff(
 
 @public()
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """For each dimension the derivative along it, by central differences, of a function that was sampled.
+    """The gradient of a sampled function: its derivative along each dimension, by central differences.
 
     >>> import tritensor as torch
     >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
@@ -179,7 +179,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -
 
 @public()
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integrals along `dim` from the first sample up to each later one; the arguments are `trapezoid`'s."""
+    """The cumulative integral along `dim` by the trapezoidal rule; the arguments are `trapezoid`'s."""
     if not y.ndim:
         raise RangeError("slice() cannot be applied to a 0-dim tensor.")
     dim = layout.normalize_dim(dim, y.ndim)
@@ -190,7 +190,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, d
 
 @public()
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The matrix of Vandermonde: the powers of a vector's elements as columns, the highest first.
+    """The Vandermonde matrix: the powers of a vector's elements as columns, the highest first.
 
     >>> import tritensor as torch
     >>> torch.vander(torch.tensor([1, 2, 3]))

@@ -206,8 +206,7 @@ def where(condition: Tensor) -> tuple[Tensor, ...]: ...
 def where(condition: Tensor, input: Any, other: Any) -> Tensor: ...
 @public(out=takes_out(Into("same", "partly")))
 def where(condition: Tensor, input: object = None, other: Tensor | complex | None = None) -> Any:
-    """Selects elements of input where `condition` is True, else of other; of a condition alone, the coordinates of its
-    elements that are not 0.
+    """Selects elements of input where `condition` is True, else of other; of a condition alone, its `nonzero` indices.
 
     >>> import tritensor as torch
     >>> torch.where(torch.tensor([True, False]), torch.tensor([1, 2]), 0)
@@ -258,7 +257,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 @public(method=True)
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Tests if all elements are close: see `isclose`.
+    """Tests if all elements of two tensors are close, within `rtol` and `atol`; see `isclose`.
 
     >>> import tritensor as torch
     >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-7]))
@@ -310,5 +309,5 @@ def _inverted(self: Tensor) -> Tensor:
 
 @method("where")
 def _where_method(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor:
-    """The tensor's elements where `condition` holds, else `other`'s."""
+    """Selects the tensor's elements where `condition` is True, else `other`'s."""
     return where(condition, self, other)

@@ -81,7 +81,7 @@ def _kind_of_power(*values: Any) -> dtypes.dtype:
 
 @public(method=True, out=takes_out(Into("same", "partly")))
 def float_power(input: object, exponent: Any) -> Tensor:
-    """input ** exponent in float64, or complex128 where one of them is complex; one of them may be a number.
+    """Raises to a power in float64 (complex128 if one is complex): input ** exponent; one may be a number.
 
     >>> import tritensor as torch
     >>> torch.float_power(torch.tensor([1, 4]), 0.5)
@@ -203,7 +203,7 @@ _MOST = 1 << 16  # dimensions of mvlgamma, a loop of 10 us each
 
 @public(out=takes_out(ELEMENTWISE))
 def polygamma(n: int, input: Tensor) -> Tensor:
-    """The derivative of order n of the digamma function; floating results.
+    """The polygamma function: the derivative of order n of digamma; floating results.
 
     >>> import tritensor as torch
     >>> torch.polygamma(1, torch.tensor([1.0, 2.0]))
@@ -242,7 +242,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
 
 @public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE))
 def igamma(input: Tensor, other: Tensor) -> Tensor:
-    """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors.
+    """The regularized lower incomplete gamma function of order `input` at `other`; floating tensors.
 
     Only the derivative by `other` is there, as in PyTorch. The result is NaN where one of them is negative.
     """
@@ -253,7 +253,7 @@ def igamma(input: Tensor, other: Tensor) -> Tensor:
 
 @public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE))
 def igammac(input: Tensor, other: Tensor) -> Tensor:
-    """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
+    """The regularized upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
     check_tensor("igammac", "input", 1, input)
     check_tensor("igammac", "other", 2, other)
     return gamma_functions.igammac(input, other)

@@ -44,8 +44,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """The index at which each value has to be inserted so that the sequence stays sorted, before equal ones or after
-    them.
+    """The indices at which to insert values into a sorted sequence so that it stays sorted (binary search).
 
     >>> import tritensor as torch
     >>> torch.searchsorted(torch.tensor([1, 3, 5, 7]), torch.tensor([3, 6, 9]))
@@ -86,7 +85,7 @@ def searchsorted(
 
 @public(out=takes_out())
 def bucketize(input: object, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The number of the interval between sorted boundaries that each element is in.
+    """The index of the bucket, an interval between sorted boundaries, that each element is in.
 
     A boundary belongs to the interval below it, with `right` to the one above.
 
@@ -115,7 +114,7 @@ def _searched(boundaries: Tensor, x: Tensor, sorter: Tensor | None, right: bool,
 
 @public(method=True)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Counts how often each number from 0 on occurs in a vector of integers; or sums the weights of its elements.
+    """Counts the occurrences of each number from 0 on in a vector of integers, or sums their weights.
 
     The host waits for the largest.
 
@@ -153,8 +152,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 @public(method=True, out=takes_out())
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """The histogram: the number of elements in each of `bins` equal intervals from `min` to `max`; of all if these are
-    equal.
+    """The histogram: counts in `bins` equal intervals from `min` to `max`, or of all elements if these are equal.
 
     >>> import tritensor as torch
     >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)

@@ -210,7 +210,7 @@ def row(checked: Tensor) -> Tensor:
 
 @public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
-    """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`.
+    """Adds slices: `input` with `alpha * source[i]` added to its slice `index[i]` along `dim`.
 
     The order of the additions is fixed, so every run gives the same bits.
     """
@@ -247,7 +247,7 @@ def check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tens
 
 @public(method=True, in_place=in_place_form, out=takes_out(SCATTERED), autocast={"cpu": "widest"})
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
+    """Copies slices: `input` with slice `index[i]` along `dim` replaced by `source[i]`."""
     dim = slice_dim("index_copy_", input, dim, index)
     own, other, count = list(input.shape), list(source.shape), index.numel()
     if not other and count != 1:
@@ -273,7 +273,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 @public(method=True, in_place=expanded.form(expanded.index_fill))
 def index_fill(input: Tensor, dim: int, index: Tensor, value: object) -> Tensor:
-    """`input` with the slices at `index` along `dim` filled with a number; -1 is the last slice."""
+    """Fills slices: `input` with those at `index` along `dim` filled with a number; -1 is the last slice."""
     dim = slice_dim("index_fill_", input, dim, index)
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(
@@ -370,7 +370,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out(SELECTED))
 def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements at `index` of the flattened `input`."""
+    """Takes the elements at `index` of the flattened `input`."""
     integer_index("take", index, "int64")
     count = input.numel()
     words = f"out of range: tried to access an index on a tensor of {count} elements."
@@ -382,7 +382,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out(SELECTED))
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Elements of `input` at `indices` along `dim` (of the flattened input if None); the other sizes broadcast."""
+    """Takes elements at `indices` along `dim` (of the flattened input if None); the other sizes broadcast."""
     integer_index("take_along_dim", indices, "int64")
     if dim is None:
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)

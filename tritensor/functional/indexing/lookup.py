@@ -79,7 +79,7 @@ def embedding(
 def _of_table(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:
-    """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
+    """Looks up embeddings: `nn.functional.embedding` with the table first; a padding_idx that is no row is ignored."""
     check_tensor("embedding", "weight", 1, weight)
     padding = padding_idx if weight.ndim and 0 <= padding_idx < len(weight) else None
     return embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
@@ -103,8 +103,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Reduces bags of embeddings: the sum, mean or maximum of the rows of `weight` in each bag of indices, (bags,
-    columns).
+    """Reduces bags of embeddings, (bags, columns): the sum, mean or maximum of the rows of `weight` in each.
 
     The rows are not stored side by side. On a CUDA device the host waits as in `embedding`.
 
@@ -237,8 +236,7 @@ def _rows(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
 
 @public(package=False)
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """One-hot encoding: for each number a row of zeros with a 1 at that position; if -1, `num_classes` is the largest
-    number plus 1.
+    """One-hot encoding: for each number a row of zeros with a 1 there; `num_classes` -1 is the largest plus 1.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))

@@ -87,8 +87,7 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: object, reduce: str | 
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Scatters and reduces: `input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each
-    position, and of its own.
+    """Scatters and reduces by "sum", "prod", "mean", "amax" or "amin": `src` to positions `index` of `input`.
 
     A position that nothing is scattered to keeps its element. Equal extremes share their gradient evenly. The order of
     sums and products is fixed, so every run gives the same bits.
@@ -122,7 +121,7 @@ def scatter_reduce(
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin".
+    """Reduces slices: slice `index[i]` of `input` along `dim` with `source[i]`: "prod", "mean", "amax" or "amin".
 
     See `scatter_reduce`.
 
@@ -144,7 +143,7 @@ def index_reduce(
 
 @public(method=True, in_place=in_place_form)
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """`input` with the elements of `source` at the places `index` of the flattened `input`, or added there.
+    """Writes elements of `source` to the positions `index` of the flattened `input`, or adds them there.
 
     >>> import tritensor as torch
     >>> torch.zeros(2, 2).put(torch.tensor([1, -1]), torch.tensor([5.0, 6.0]))
@@ -177,7 +176,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 
 @public(method=True, in_place=in_place_form)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """`input` with the elements of `source`, in their order, where `mask` holds; input and mask broadcast.
+    """Copies elements of `source`, in order, to where `mask` is True; input and mask broadcast.
 
     >>> import tritensor as torch
     >>> torch.zeros(3).masked_scatter(torch.tensor([True, False, True]), torch.tensor([1.0, 2.0, 3.0]))

@@ -27,7 +27,7 @@ from ..views.joining import cat
 
 @public(method=True, out=takes_out())
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The indices of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors.
+    """The indices of the nonzero elements, in order: of shape (n, rank), or as a tuple of `rank` vectors.
 
     On a CUDA device the host waits for their number.
 
@@ -44,14 +44,13 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 @public(method=True)
 def argwhere(input: Tensor) -> Tensor:
-    """The indices of the elements that are not zero, of shape (n, rank)."""
+    """The indices of the nonzero elements, of shape (n, rank)."""
     return nonzero(input)
 
 
 @public(method=True, out=takes_out(Into("same", "partly")))
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> SortResult:
-    """Sorts along `dim` in ascending (or descending) order, and returns the indices too; equal elements keep their
-    order.
+    """Sorts along `dim` in ascending (or descending) order, with the indices; equal elements keep their order.
 
     NaN is larger than every number.
 
@@ -75,7 +74,7 @@ def in_order(x: Tensor, dim: int = -1) -> Tensor:
 
 @public(method=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices of the elements in ascending (or descending) order along `dim`."""
+    """The indices that sort the elements along `dim`, in ascending (or descending) order."""
     return sort(input, dim, descending).indices
 
 
@@ -151,7 +150,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements (or slices along `dim`) without those that are equal to the one before them.
+    """The unique consecutive elements (or slices along `dim`): those that differ from the one before.
 
     >>> import tritensor as torch
     >>> torch.tensor([1, 1, 2, 1]).unique_consecutive()

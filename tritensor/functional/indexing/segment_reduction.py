@@ -32,7 +32,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """The "sum", "mean", "max", "min" or "prod" of each segment of `axis`, which `lengths` or `offsets` give.
+    """Reduces segments of `axis`, given by `lengths` or `offsets`: "sum", "mean", "max", "min" or "prod".
 
     With `initial` every segment begins with that value. Without it an empty one has the sum 0, the product 1, the
     maximum -inf, the minimum inf, and the mean NaN. On a device lengths are not compared with the data.
@@ -100,7 +100,7 @@ def _check_lengths(lengths: Tensor, size: int) -> None:
 
 @public(method=True, out=takes_out(SELECTED))
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`.
+    """The indices of the first `size` nonzero elements, filled up with `fill_value`.
 
     >>> import tritensor as torch
     >>> torch.nonzero_static(torch.tensor([3, 0, 5]), size=3)

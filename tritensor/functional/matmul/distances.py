@@ -24,7 +24,7 @@ from .linear_algebra import linear
 
 @public()
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of `x1 - x2 + eps` along the last dimension; the two broadcast.
+    """The pairwise distance of vectors: the p-norm of `x1 - x2 + eps` along the last dimension; the two broadcast.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.pairwise_distance(torch.tensor([[3.0, 4.0]]), torch.zeros(2))
@@ -37,7 +37,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 @public(autocast={"cuda": "float32"})
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """Pairwise distances: the p-norm of the difference of each two rows of a matrix (N, M): N * (N - 1) / 2 numbers.
+    """Pairwise distances of the rows of a matrix (N, M): p-norms of their differences, N * (N - 1) / 2 numbers.
 
     >>> import tritensor as torch
     >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
@@ -62,7 +62,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 @public(method=True, autocast={"cuda": "float32"})
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The p-norm of input - other; the two broadcast.
+    """The distance of two tensors: the p-norm of input - other; the two broadcast.
 
     >>> import tritensor as torch
     >>> torch.dist(torch.tensor([3.0, 4.0]), torch.zeros(2))
@@ -82,7 +82,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 @public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")), autocast={"cuda": "float32"})
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """The input with those of its slices along `dim` whose p-norm is above `maxnorm` scaled to that norm.
+    """Renormalises: scales the slices along `dim` whose p-norm is above `maxnorm` to that norm.
 
     >>> import tritensor as torch
     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
@@ -115,8 +115,7 @@ _BLOCK = 1 << 22  # differences that are held at once
 
 @public(autocast={"cpu": "float32", "cuda": "float32"})
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MODES[0]) -> Tensor:
-    """Pairwise distances: the p-norms of the differences of each row of `x1` (..., P, M) and each of `x2` (..., R, M):
-    (..., P, R).
+    """Pairwise distances (..., P, R): the p-norms of each row of `x1` (..., P, M) less each of `x2` (..., R, M).
 
     >>> import tritensor as torch
     >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))

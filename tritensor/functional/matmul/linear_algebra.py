@@ -44,7 +44,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 
 @public(method=True, guard=False)
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The product of two matrices.
+    """The matrix product of two matrices.
 
     Raises:
         ShapeError: an operand is not a matrix; otherwise as `matmul`.
@@ -86,7 +86,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=True, out=takes_out(), autocast={"cpu": "apart", "cuda": "lower"})
 def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """The product of a matrix and a vector."""
+    """The matrix-vector product."""
     check_tensor("mv", "vec", 2, vec)
     if input.ndim == 0:
         raise RangeError("Dimension specified as 0 but tensor has no dimensions")
@@ -145,7 +145,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 @public(method=True, out=takes_out(Into("same", "partly")), autocast={"cpu": "lower", "cuda": "lower"})
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *older: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
-    """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
+    """Adds a matrix product: beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
     if older:
         values, factors = older_order("addmm", {"beta": beta, "alpha": alpha}, input, mat1, mat2, *older)
         return addmm.plain(*values, **factors)  # type: ignore[attr-defined]

@@ -86,7 +86,7 @@ method("addmm_")(_fitted(lambda a, b: (a._data.shape[0], b._data.shape[-1]))(add
     autocast={"cpu": "apart", "cuda": "lower"},
 )
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
-    """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input.
+    """Adds a matrix-vector product: beta * input + alpha * (mat @ vec); a beta of 0 ignores the input.
 
     >>> import tritensor as torch
     >>> torch.addmv(torch.ones(2), torch.ones(2, 3), torch.ones(3))
@@ -114,7 +114,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: complex = 
 
 @public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE), autocast={"cpu": "apart", "cuda": "lower"})
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
-    """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted.
+    """Adds an outer product: beta * input + alpha * outer(vec1, vec2); beta 0 ignores the input. Dtypes are promoted.
 
     Raises:
         ShapeError: no vectors, or an input that does not broadcast. DtypeError: as for `add`.
@@ -142,7 +142,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: complex =
     autocast={"cpu": "lower", "cuda": "lower"},
 )
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
-    """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input.
+    """Adds summed batched matrix products: beta * input + alpha * sum(batch1 @ batch2); beta 0 ignores the input.
 
     >>> import tritensor as torch
     >>> torch.addbmm(torch.ones(1, 1), torch.ones(5, 1, 3), torch.ones(5, 3, 1))
@@ -178,7 +178,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: com
     autocast={"cpu": "lower", "cuda": "lower"},
 )
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: complex = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input.
+    """Adds a batched matrix product: beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input.
 
     >>> import tritensor as torch
     >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
@@ -203,7 +203,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: co
 
 @public(method=True, out=takes_out(), autocast={"cpu": "apart", "cuda": "widest"})
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The dot product of two vectors, of which the first is conjugated.
+    """The dot product of two vectors, the first one conjugated.
 
     >>> import tritensor as torch
     >>> torch.vdot(torch.tensor([1j]), torch.tensor([1j]))
@@ -215,7 +215,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out=takes_out(), autocast={"cuda": "widest"})
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tensor:
-    """The contraction of two tensors: the sum of products over several dimensions of both.
+    """The tensor contraction of two tensors: the sum of products over several dimensions of both.
 
     >>> import tritensor as torch
     >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(4, 3, 5), ([1, 2], [1, 0])).shape
@@ -292,7 +292,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 @public(method=True, autocast={"cpu": "float32"})
 def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal.
+    """The trace of a matrix: the sum of its diagonal.
 
     >>> import tritensor as torch
     >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
@@ -331,7 +331,7 @@ def chained(matrices: Sequence[Tensor]) -> Tensor:
 
 @public(autocast={"cuda": "lower"})
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The product of matrices, in the order that multiplies least.
+    """The product of several matrices, in the order of the fewest multiplications.
 
     Raises:
         ArgumentError: there are none. ShapeError: not all are matrices, or they do not fit together.
@@ -379,7 +379,7 @@ def crossed(input: Tensor, other: Tensor, dim: int) -> Tensor:
 
 @public(method=True, out=takes_out(), autocast={"cuda": "widest"})
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """The cross products of vectors of three elements, along the first dimension of size 3 unless `dim` is given.
+    """The cross product of vectors of three elements, along the first dimension of size 3 unless `dim` is given.
 
     >>> import tritensor as torch
     >>> torch.cross(torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]), dim=0)

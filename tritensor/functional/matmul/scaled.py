@@ -96,7 +96,7 @@ def scaled_mm(
     contraction_dim: Sequence[int] = (),
     use_fast_accum: bool = False,
 ) -> Any:
-    """Multiplies float8 matrices and their scales, as `torch._scaled_mm`; a `ScalingType` says what scales are of.
+    """The matrix product of scaled float8 matrices, as `torch._scaled_mm`; `ScalingType` says what scales are of.
 
     >>> import tritensor as torch
     >>> from tritensor.nn import functional as F

@@ -69,7 +69,7 @@ def _new(
 def rand(
     *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
-    """Random numbers, uniformly distributed in [0, 1); of a complex dtype both parts are.
+    """Random numbers from the uniform distribution on [0, 1); of a complex dtype both parts are.
 
     >>> import tritensor as torch
     >>> torch.rand(2, 3).shape
@@ -86,8 +86,7 @@ def rand(
 def randn(
     *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
-    """Random numbers from the standard normal distribution, complex ones of variance 1; the errors are those of
-    `rand`."""
+    """Random numbers from the standard normal distribution, complex ones of variance 1; errors as for `rand`."""
     shape = check_shape("randn", "size", sizes, size)
     return _new(kernels.normal, shape, "randn", generator, dtype, device)
 
@@ -107,7 +106,8 @@ def _like(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
     ) -> Tensor:
         return made_like(name, draw, input, dtype, device, memory_format, requires_grad, generator=generator)
 
-    words = f"`{draw.__name__}` with the shape, dtype, device and order in memory of `input`."
+    kind = "uniform on [0, 1)" if draw is rand else "standard normal"
+    words = f"Random numbers ({kind}) with the shape, dtype, device and order in memory of `input`."
     return public(functional=False)(shown_as(call, name, words))
 
 
@@ -124,8 +124,7 @@ def randint(
     high: int | None = None,
     size: Any = None,
 ) -> Tensor:
-    """Random integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high,
-    size)`.
+    """Random integers from `low` (0 in `randint(high, size)`) up to, not including, `high`.
 
     >>> import tritensor as torch
     >>> x = torch.randint(3, 5, (100,))
@@ -162,7 +161,7 @@ def randint_like(
     memory_format: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`randint` with the shape, dtype, device and order in memory of `input`."""
+    """Random integers (`randint`) with the shape, dtype, device and order in memory of `input`."""
     low, high = (0, low) if high is None else (low, high)
     draw = partial(randint, low, high)
     return made_like("randint_like", draw, input, dtype, device, memory_format, requires_grad, generator=generator)
@@ -216,8 +215,7 @@ def normal(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Random numbers from normal distributions with these means and standard deviations: tensors, or numbers with a
-    `size`.
+    """Random numbers from normal distributions; means and standard deviations are tensors, or numbers with a `size`.
 
     >>> import tritensor as torch
     >>> torch.normal(torch.arange(3.0), 0.0)
@@ -252,8 +250,7 @@ def normal(
 
 @public(functional=False, method=True, out=takes_out(Into("any", warning="")))
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
-    """Draws Bernoulli numbers: 1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in its
-    dtype.
+    """Draws Bernoulli numbers in the dtype of `input`: 1 with its elements' probabilities (or with `p`), else 0.
 
     >>> import tritensor as torch
     >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
@@ -291,7 +288,7 @@ def _checked_p(name: str, p: float) -> float:
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
-    """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements.
+    """Draws indices from each row of `input` (1-D or 2-D), of probabilities proportional to its elements.
 
     Computed on the host. Without replacement, one exponential number per element determines the order; with
     replacement, one uniform number per sample is looked up in the row's cumulative sum.
@@ -349,7 +346,7 @@ def overwrite(x: Tensor, values: Tensor, name: str) -> Tensor:
 
 @method()
 def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers uniformly distributed in [from_, to).
+    """Fill with random numbers from the uniform distribution on [from_, to).
 
     Raises:
         ShapeError: bounds in the wrong order. AutogradError: the tensor must not be changed in place.
@@ -371,7 +368,7 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
 
 @method()
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with normal numbers.
+    """Fill with random numbers from the normal distribution.
 
     Raises:
         ShapeError: a negative deviation. AutogradError: the tensor must not be changed in place.
@@ -410,7 +407,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
 def random_(
     self: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
-    """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it.
+    """Fill with random integers from `from_` up to, not including, `to`; with one bound from 0 up to it.
 
     Without bounds up to the dtype's largest integer, of a floating dtype the largest below which all are exact.
 

@@ -23,8 +23,7 @@ _LOWEST = -1.7580993408473766
 
 @public(package=False)
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Channel dropout: while training, sets each channel of (N, C, L) or (C, L) to 0 with probability `p`, the others
-    over 1 - p.
+    """Channel dropout: in training sets channels of (N, C, L) or (C, L) to 0 with probability `p`, others over 1 - p.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.dropout1d(torch.ones(1, 2, 3), p=1.0)
@@ -45,8 +44,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @public(package=False)
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Channel dropout: while training, sets each channel of (N, C, H, W) to 0 with probability `p`, the others over 1 -
-    p.
+    """Channel dropout: in training sets channels of (N, C, H, W) to 0 with probability `p`, the others over 1 - p.
 
     As in PyTorch, three dimensions are (N, C, L), with a warning.
 
@@ -65,8 +63,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @public(package=False)
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Channel dropout: while training, sets each channel of (N, C, D, H, W) or (C, D, H, W) to 0 or divides it by 1 -
-    p.
+    """Channel dropout: in training sets channels of (N, C, D, H, W) or (C, D, H, W) to 0, the others over 1 - p.
 
     Raises:
         ValueError: a probability outside 0 to 1. DtypeError: integers.
@@ -107,7 +104,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 @public(functional=False)
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """`dropout`, with a tensor of booleans that says which elements are kept; all where `train` is False.
+    """Dropout, with a mask that says which elements are kept; all where `train` is False.
 
     >>> import tritensor as torch
     >>> torch.native_dropout(torch.ones(2), 0.5, False)
@@ -132,9 +129,9 @@ def _declare(drop: Any, in_place: bool) -> None:
         return drop(input, p, train, in_place)
 
     dropout.__name__ = dropout.__qualname__ = drop.__name__ + "_" * in_place
-    of = f"of whole channels{', as `alpha_dropout`' * ('alpha' in drop.__name__)}"
-    what = of if "feature" in drop.__name__ else f"as `nn.functional.{drop.__name__}`"
-    dropout.__doc__ = f"""Dropout{" in place" * in_place} {what}, without defaults.
+    what = "alpha dropout" if "alpha" in drop.__name__ else "dropout"
+    what += " to whole channels" * ("feature" in drop.__name__)
+    dropout.__doc__ = f"""Applies {what}{" in place" * in_place}, as `nn.functional` does; arguments have no defaults.
 
     Raises:
         ShapeError: a probability outside 0 to 1, or no channels to drop. DtypeError: integers.

@@ -22,7 +22,7 @@ from .draws import floating, overwrite, rand, randn, wide
 
 @method()
 def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers of the Cauchy distribution: `median + sigma * tan(pi * (u - 1/2))` of uniform u.
+    """Fill with Cauchy random numbers: `median + sigma * tan(pi * (u - 1/2))` of uniform u.
 
     Raises:
         ShapeError: a `sigma` that is not positive. DtypeError: a dtype that is not floating.
@@ -39,7 +39,7 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
 
 @method()
 def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers whose logarithm is normal with this mean and deviation.
+    """Fill with log-normal random numbers; `mean` and `std` are those of their logarithms.
 
     Raises:
         ShapeError: a deviation that is not positive.
@@ -55,7 +55,7 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
 
 @method()
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill with the number of trials, each successful with probability `p`, up to the first success.
+    """Fill with geometric random numbers: the trials up to the first success, each of probability `p`.
 
     Raises:
         ShapeError: a probability that is not between 0 and 1. UnsupportedError: booleans, complex numbers.
@@ -72,7 +72,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
 
 @method()
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers of the exponential distribution with rate `lambd`.
+    """Fill with random numbers from the exponential distribution with rate `lambd`.
 
     Raises:
         ShapeError: a rate that is not positive. AutogradError: the tensor must not be changed in place.
@@ -94,7 +94,7 @@ def numpy_generator(device: devices.device, generator: Generator | None) -> np.r
 
 @public(functional=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Random numbers from Poisson distributions with the rates in `input`; drawn on the host.
+    """Draws Poisson random numbers with the rates in `input`, on the host.
 
     >>> import tritensor as torch
     >>> torch.poisson(torch.zeros(2))
@@ -114,8 +114,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 @public(functional=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draws from binomial distributions of `count` trials with probability `prob`; the two broadcast. Drawn on the
-    host.
+    """Draws binomial numbers on the host: successes in `count` trials of probability `prob`; the two broadcast.
 
     >>> import tritensor as torch
     >>> torch.binomial(torch.tensor([5.0, 5.0]), torch.tensor([0.0, 1.0]))

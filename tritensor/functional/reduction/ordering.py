@@ -97,7 +97,7 @@ def _median(kind: type, input: Tensor, dim: int | None, keepdim: bool, rank: Ran
 
 @public(method=True, out=takes_out(_PARTLY))
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle.
+    """The median of all elements, or along `dim` with indices; of an even number the lower one in the middle.
 
     NaN if there is one. The gradient of the median of all is divided among equal elements.
 
@@ -148,7 +148,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Kth
 
 @public(method=True, out=takes_out(_PARTLY))
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ModeResult:
-    """The mode, the most frequent element along `dim`, of several the smallest, and the last index where it is.
+    """The mode (most frequent element) along `dim`, of several the smallest, and the last index where it is.
 
     >>> import tritensor as torch
     >>> torch.tensor([3, 1, 3, 1, 2]).mode()
@@ -172,7 +172,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ModeResult:
 
 @public(method=True, out=takes_out(_PARTLY))
 def msort(input: Tensor) -> Tensor:
-    """The elements in rising order along the first dimension."""
+    """Sorts along the first dimension in ascending order."""
     return sort(input, 0).values
 
 
@@ -200,7 +200,7 @@ def quantile(
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """`quantile` of the elements that are not NaN; NaN if there are none.
+    """The quantiles (`quantile`) of the elements that are not NaN; NaN if there are none.
 
     >>> import tritensor as torch
     >>> torch.tensor([float("nan"), 1.0, 2.0]).nanquantile(0.5)

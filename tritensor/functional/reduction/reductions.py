@@ -108,12 +108,12 @@ _declare_spread(
     """,
     "variance",
 )
-_declare_spread("std", "The standard deviation, the square root of `var`.", "standard deviation")
+_declare_spread("std", "The standard deviation, of all or along `dim`: the root of `var`.", "standard deviation")
 
 
 @public(method=True, out=takes_out(Into("cast")))
 def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
-    """log(sum(exp(x))) along `dim`, without overflow.
+    """The logarithm of the sum of exponentials, log(sum(exp(x))), along `dim`, without overflow.
 
     >>> import tritensor as torch
     >>> torch.tensor([1000., 1000.]).logsumexp(0)
@@ -197,7 +197,7 @@ def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
 
 @public(method=True, out=takes_out())
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> AminmaxResult:
-    """The smallest and the largest element, of all or along `dim`."""
+    """The minimum and the maximum of all elements, or along `dim`."""
     if dim is not None and not hasattr(dim, "__index__"):
         raise ArgumentError(f"aminmax(): argument 'dim' must be int, not {type(dim).__name__}")
     keepdim = as_flag("aminmax", keepdim)
@@ -209,7 +209,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 @public(method=True, out=takes_out(_rule_of_extreme))
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
-    """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum.
+    """The maximum of all elements; with `dim`, along it, and indices; with a tensor, the elementwise maximum.
 
     >>> import tritensor as torch
     >>> torch.tensor([[1., 5.], [7., 2.]]).max(1).indices
@@ -223,7 +223,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
 
 @public(method=True, out=takes_out(_rule_of_extreme))
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
-    """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
+    """The minimum of all elements; with `dim`, along it, and indices; with a tensor, the elementwise minimum."""
     return _extreme("min", input, dim if other is None else other, keepdim, others)
 
 
@@ -243,21 +243,21 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str,
 
 @public(method=True, out=takes_out(Into("truth")))
 def any(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """Tests if any element is not zero, of all or along `dim`; along no dimension, of each by itself."""
+    """Tests if any element is nonzero, of the whole tensor or along `dim`; with `dim=()` each by itself."""
     dim, keepdim = keywords("any", dim, keepdim, others)
     return sums.any(input, dim=dim, keepdim=keepdim)
 
 
 @public(method=True, out=takes_out(Into("truth")))
 def all(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """Tests if all elements are not zero, of all or along `dim`; along no dimension, of each by itself."""
+    """Tests if all elements are nonzero, of the whole tensor or along `dim`; with `dim=()` each by itself."""
     dim, keepdim = keywords("all", dim, keepdim, others)
     return sums.all(input, dim=dim, keepdim=keepdim)
 
 
 @public(method=True)
 def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
-    """Counts the elements that are not zero, of all or along `dim`."""
+    """Counts the nonzero elements, of the whole tensor or along `dim`."""
     return sums.count_nonzero(input, dim=no_dims(dim))
 
 

@@ -76,7 +76,7 @@ def cummin(input: Tensor, dim: int | None = None) -> CumminResult:
 
 @public(method=True, out=takes_out(SAME._replace(apart="partly")))
 def logcumsumexp(input: Tensor, dim: int | None = None) -> Tensor:
-    """log(sum(exp(x))) of the elements up to each place along `dim`, without overflow.
+    """The logarithm of the cumulative sum of exponentials along `dim`, without overflow.
 
     Raises:
         UnsupportedError: the dtype is neither floating nor complex.

@@ -127,8 +127,7 @@ def group_norm(
 
 @public(package=False)
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """Local response normalisation: each element of (N, C, ...) over (k + alpha * the mean square of `size`
-    neighbouring channels) ** beta.
+    """Local response normalisation of (N, C, ...): x / (k + alpha * mean square of `size` nearby channels) ** beta.
 
     It is that of Krizhevsky et al. (2012); beyond the first and the last channel there are zeros.
 
@@ -221,7 +220,7 @@ def _batch_norm(
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    """`nn.functional.batch_norm` with the parameters in another order; one value per channel is not refused."""
+    """Batch normalisation: `nn.functional.batch_norm` with the parameters in another order and fewer checks."""
     return _with_moments(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -235,7 +234,7 @@ def _native_batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`torch.batch_norm` with the mean of each channel and 1 over its deviation, which are empty unless `training`."""
+    """Batch normalisation, with each channel's mean and 1 over its deviation, which are empty unless `training`."""
     out, *moments = _with_moments(input, weight, bias, running_mean, running_var, training, momentum, eps)
     with no_grad():
         mean, var = moments or [input.new_empty(0)] * 2
@@ -324,7 +323,7 @@ def _instance_norm(
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    """`nn.functional.instance_norm` with the parameters in another order; one element per channel is not refused."""
+    """Instance normalisation: `nn.functional.instance_norm` with the parameters in another order and fewer checks."""
     _at_least_two("instance_norm", input)
     words = "Expected running_mean and running_var to be defined when use_input_stats is false"
     _check_running("instance_norm", use_input_stats, running_mean, running_var, (words, words))
@@ -348,7 +347,7 @@ def _group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    """`nn.functional.group_norm`; one value per group is not refused."""
+    """Group normalisation: `nn.functional.group_norm`, which does not refuse one value per group."""
     _at_least_two("group_norm", input)
     groups = whole("group_norm", "num_groups", num_groups)
     if groups < 1:
@@ -367,7 +366,7 @@ def _group_norm(
 def _native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
+    """Group normalisation of (N, C, ...), with each group's mean and 1 over its deviation."""
     if input.numel() != N * C * HxW:
         raise ShapeError(
             "Expected X.numel() == N * C * HxW to be true, but got false.",

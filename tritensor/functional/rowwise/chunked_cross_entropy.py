@@ -42,7 +42,7 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`, by chunks of rows.
+    """Linear layer and cross entropy loss in one, `cross_entropy(linear(input, ...), target)`, by chunks of rows.
 
     Of class indices never more scores are in memory than a chunk has; the gradients of a reduced loss are computed with
     them. A second gradient holds all scores, and so does a loss against probabilities or of several dimensions.

@@ -35,8 +35,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """The connectionist temporal classification loss: the negative logarithm of the probability that steps of class
-    probabilities spell a sequence of labels.
+    """The connectionist temporal classification (CTC) loss: minus the log probability of a sequence of labels.
 
     A way to spell it has one or more steps for each label, and any number of blanks between them, at least one between
     equal labels. The gradient is right for logarithms that come from `log_softmax`.

@@ -57,7 +57,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
 
 @loss(autocast={"cpu": "float32", "cuda": "float32"})
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """The mean absolute error (L1) loss: the mean (or sum) of the distances; the arguments are `mse_loss`'s."""
+    """The mean absolute error (L1) loss: the mean (or sum) of |input - target|; the arguments are `mse_loss`'s."""
     check_both("l1_loss", input, target)
     return _weighted(input, _distances(input, target), weight)
 
@@ -88,8 +88,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """The Huber loss of distances d: d * d / 2 up to `delta`, beyond it delta * (d - delta / 2); the mean is not
-    divided by a weight.
+    """The Huber loss of distances d: d * d / 2 up to `delta`, beyond it delta * (d - delta / 2).
+
+    The mean is not divided by a weight.
 
     Raises:
         RuntimeError: a delta that is not positive, or shapes that do not broadcast. ValueError: a weight of another
@@ -110,7 +111,7 @@ def huber_loss(
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Binary cross entropy of the probabilities `target` against those of `input`; logarithms are -100 at least.
+    """The binary cross entropy (BCE) loss between probabilities `input` and `target`; logarithms are -100 at least.
 
     Raises:
         RuntimeError: an input that is not from 0 to 1; on a CUDA device the kernel asserts it. ValueError: the shapes
@@ -138,7 +139,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Binary cross entropy of the probabilities `target` against sigmoid(input), computed without overflow.
+    """The binary cross entropy loss with logits: sigmoid(input) against `target`, without overflow.
 
     Args:
         weight: scales each element's loss; broadcast to the input's shape.
@@ -188,7 +189,7 @@ def kl_div(
 
 
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
-    """`functional.kl_div` without the mean over rows, and without its warning."""
+    """The Kullback-Leibler divergence loss: `nn.functional.kl_div` without the mean over rows and its warning."""
     if not (input.dtype.is_floating_point and target.dtype.is_floating_point):
         raise DtypeError("kl_div: Integral inputs not supported.")
     if log_target:
@@ -211,7 +212,7 @@ def poisson_nll_loss(
     eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log likelihood of counts `target` under Poisson distributions.
+    """The Poisson negative log likelihood loss, of counts `target`.
 
     Args:
         input: the distributions' means, or with `log_input` their logarithms.
@@ -229,7 +230,7 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """The negative log likelihood of `target` under normal distributions of mean `input` and variance `var`.
+    """The Gaussian negative log likelihood loss: normal distributions of mean `input` and variance `var`.
 
     Args:
         var: of the input's shape, or of one in which one dimension is 1 or the last is missing; or a number.
@@ -267,8 +268,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The multi-label soft margin loss: the mean over classes, the last dimension, of the cross entropies of labels 0
-    and 1 against sigmoid(input)."""
+    """The multi-label soft margin loss: the mean binary cross entropy of sigmoid(input) over the last dimension."""
     values = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         values = values * weight

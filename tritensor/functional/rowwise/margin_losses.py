@@ -20,8 +20,7 @@ from .reduced import check_floating, loss, reduction_named
 
 @loss(package="input target margin reduction", autocast={"cpu": "float32", "cuda": "float32"})
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """The hinge embedding loss: the distances `input` of pairs that are alike (target 1), max(0, margin - input) of
-    others (-1)."""
+    """The hinge embedding loss: `input`, distances of pairs, for target 1; max(0, margin - input) for target -1."""
     zeros = zeros_like(input)
     return where(target != 1, (margin - input).clamp_min(0), zeros) + where(target != -1, input, zeros)
 
@@ -30,8 +29,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
-    """The margin ranking loss, max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1)
-    or the second (-1).
+    """The margin ranking loss, max(0, margin - target * (input1 - input2)): target 1 ranks input1 higher, -1 input2.
 
     Raises:
         ShapeError: the tensors differ in their number of dimensions.
@@ -46,8 +44,7 @@ def margin_ranking_loss(
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
-    """The cosine embedding loss: 1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for
-    others (-1).
+    """The cosine embedding loss, of the cosine c of vectors: 1 - c for target 1, max(0, c - margin) for target -1.
 
     Inputs are (N, D) for a target of shape (N,), (D,) for one of shape (); others raise ShapeError.
     """
@@ -74,8 +71,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """The triplet margin loss: max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the
-    difference + eps.
+    """The triplet margin loss: max(0, margin + d(anchor, positive) - d(anchor, negative)), d the p-norm of distances.
 
     With `swap` d(positive, negative) is used where it is smaller. Vectors are the last dimension.
 
@@ -97,7 +93,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """`triplet_margin_loss` with any function of two tensors as the distance; that one's unless it is given."""
+    """The triplet margin loss with any function of two tensors as the distance; see `triplet_margin_loss`."""
     return _triplets(anchor, positive, negative, margin, swap, distance_function or pairwise_distance)
 
 
@@ -124,8 +120,7 @@ def multi_margin_loss(
     weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The multi-class margin loss: the mean over classes of max(0, margin - the target's score + a class's score) ** p,
-    without the target's own.
+    """The multi-class margin loss: the mean over other classes of max(0, margin - target's score + class's) ** p.
 
     Args:
         input, target: scores (N, C) and class indices (N,), int64, or (C,) and ().
@@ -159,8 +154,7 @@ def multi_margin_loss(
 
 @loss(autocast={"cpu": "float32", "cuda": "float32"})
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The multi-label margin loss: the sum of max(0, 1 - a label's score + another class's score) over all pairs,
-    divided by the number of classes.
+    """The multi-label margin loss: sums max(0, 1 - label's score + other class's) over pairs, over the classes' number.
 
     Args:
         input, target: scores, (N, C) or (C,), and class indices, int64: a row's labels are those before the first -1.

@@ -93,8 +93,7 @@ def layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """Applies layer normalisation: the last dimensions get zero mean and unit variance together, then a scale and a
-    shift.
+    """Applies layer normalisation: zero mean and unit variance over the last dimensions, then a scale and a shift.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.layer_norm(torch.tensor([[1., 2., 3.]]), (3,))
@@ -123,7 +122,7 @@ def layer_norm(
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`layer_norm` with the mean of the normalised dimensions, whose sizes are 1 then, and 1 over their deviation.
+    """Layer normalisation, with the mean of the normalised dimensions (sizes 1) and 1 over their deviation.
 
     >>> import tritensor as torch
     >>> torch.native_layer_norm(torch.tensor([[1., 3.]]), (2,), None, None, 0.0)

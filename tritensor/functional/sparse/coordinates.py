@@ -136,13 +136,13 @@ def _part(name: str, read: Callable[[Tensor], Any], documentation: str, kind: st
 _indices = _part("_indices", lambda x: wrap(x._data.indices), "The coordinates of the values, in any order.")
 _part("_values", lambda x: wrap(x._data.array), "The values in the order of `_indices()`, without history.")
 _part("_nnz", lambda x: int(x._data.indices.shape[1]), "The number of values that are stored.")
-_part("indices", lambda x: wrap(x._data.indices), "The coordinates of a coalesced tensor.")
-_part("values", lambda x: parts(x)[1], "The values of a coalesced tensor, which gradients pass through.", "sparse")
+_part("indices", lambda x: wrap(x._data.indices), "The coordinates (indices) of a coalesced sparse tensor.")
+_part("values", lambda x: parts(x)[1], "The values of a coalesced sparse tensor; gradients pass through.", "sparse")
 _part("is_coalesced", lambda x: x._data.coalesced, "True if the coordinates are known to be sorted, each there once.")
 _part(
     "coalesce",
     lambda x: x if x._data.coalesced else crossed(coalesced(x._data), (x, lambda own: own), name="CoalesceBackward0"),
-    """The tensor with its coordinates sorted and the values of equal ones added up; itself if it is coalesced.
+    """Coalesces a sparse tensor: sorts coordinates and adds the values of equal ones; itself if it is coalesced.
 
     >>> import tritensor as torch
     >>> torch.sparse_coo_tensor([[2, 0, 2]], [1.0, 2.0, 3.0], (3,)).coalesce().values()
@@ -165,7 +165,7 @@ def dense_dim(self: Tensor) -> int:
 
 @method()
 def to_dense(self: Tensor, dtype: Dtype = None, *, masked_grad: bool | None = None) -> Tensor:
-    """The tensor with all its elements in memory; itself if they are."""
+    """Converts a sparse tensor to a dense one; itself if it is dense."""
     if is_sparse(self):
         indices, values = parts(self, True)
         self = values.new_zeros(self.shape).index_put(tuple(indices.unbind(0)), values)
@@ -174,7 +174,7 @@ def to_dense(self: Tensor, dtype: Dtype = None, *, masked_grad: bool | None = No
 
 @method("to_sparse", "to_sparse_coo")
 def to_sparse(self: Tensor, sparse_dim: int | None = None) -> Tensor:
-    """The tensor as a sparse one, coalesced; itself if it is sparse.
+    """Converts a dense tensor to a sparse one (COO), coalesced; itself if it is sparse.
 
     Args:
         sparse_dim: the number of sparse dimensions, all unless given; the others are dense.
@@ -194,7 +194,7 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None) -> Tensor:
 
 @method()
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
-    """The elements of the tensor at the coordinates of a sparse one of its shape, as a sparse tensor."""
+    """A sparse tensor of the elements at the coordinates of another sparse tensor of this shape."""
     where = _indices(mask)
     words = "sparse_mask(): operands have incompatible sizes; self has size {} but mask has size {}"
     require(self.shape == mask.shape, ShapeError, words, list(self.shape), list(mask.shape))

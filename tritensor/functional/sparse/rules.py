@@ -38,7 +38,7 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Tensor:
-    """A sparse tensor: `values` at the coordinates `indices`, of shape (sparse dimensions, elements), zeros elsewhere.
+    """A sparse tensor in COO format: `values` at coordinates `indices`, (sparse dimensions, elements), else zeros.
 
     Values at equal coordinates are added up where that matters, see `Tensor.coalesce`. Further dimensions of `values`
     are dense ones, which follow the sparse ones.

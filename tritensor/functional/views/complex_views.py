@@ -39,7 +39,7 @@ _view_as_complex.gradient(lambda grad, shape: _view_as_real(grad))
 
 @public(functional=False)
 def view_as_real(input: Tensor) -> Tensor:
-    """A complex tensor's memory as real numbers, with a last dimension of two: real and imaginary part.
+    """A view of a complex tensor as a real one, with a last dimension of two: real and imaginary part.
 
     >>> import tritensor as torch
     >>> torch.view_as_real(torch.tensor([1 + 2j]))
@@ -56,7 +56,7 @@ def view_as_real(input: Tensor) -> Tensor:
 
 @public(functional=False, autocast={"cpu": "float32"})
 def view_as_complex(input: Tensor) -> Tensor:
-    """Real numbers in memory as complex ones: the last dimension holds real and imaginary part side by side.
+    """A view of a real tensor as a complex one: the last dimension holds real and imaginary part side by side.
 
     >>> import tritensor as torch
     >>> torch.view_as_complex(torch.tensor([[1., 2.], [3., -4.]]))
@@ -87,7 +87,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 
 @public(functional=False)
 def real(input: Tensor) -> Tensor:
-    """The real parts, a view; a real tensor itself.
+    """The real parts of a complex tensor, a view; a real tensor itself.
 
     >>> import tritensor as torch
     >>> x = torch.tensor([1 + 2j])
@@ -100,7 +100,7 @@ def real(input: Tensor) -> Tensor:
 
 @public(functional=False)
 def imag(input: Tensor) -> Tensor:
-    """The imaginary parts, a view.
+    """The imaginary parts of a complex tensor, a view.
 
     Raises:
         DtypeError: a real tensor.

@@ -45,7 +45,7 @@ def _alias(input: Tensor) -> Tensor:
 
 @method()
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
-    """The same memory and history as a tensor of a subclass of Tensor, whose `__init__` is not called.
+    """Make a tensor of a subclass of Tensor with the same memory and history; `__init__` is not called.
 
     >>> import tritensor as torch
     >>> class Kept(torch.Tensor): pass
@@ -81,7 +81,7 @@ method("_make_subclass")(staticmethod(make_subclass))
 def _copying(name: str, function: Callable[..., Any]) -> None:
     """Declare the function of a view's name with `_copy`."""
 
-    @_derived(name, function, f"A copy of what `{name.removesuffix('_copy')}` gives, which shares no memory with it.")
+    @_derived(name, function, f"The result of `{name.removesuffix('_copy')}` as a copy, which shares no memory.")
     def call(input: Tensor, *args: Any, **named: Any) -> Any:
         check_tensor(name, "input", 1, input)
         found = function(input, *args, **named)
@@ -112,7 +112,11 @@ method("narrow_copy")(PACKAGE["narrow_copy"])
 def _apart(name: str, function: Callable[..., Any], node: str) -> None:
     """Declare a function whose pieces are no views for autograd, so that a change of one in place is not followed."""
 
-    @_derived(name, function, f"`{function.__name__}` whose pieces are no views for autograd: do not change them.")
+    @_derived(
+        name,
+        function,
+        f"`{function.__name__}` into pieces that are no views for autograd: do not change them.",
+    )
     def call(input: Tensor, *args: Any, **named: Any) -> Any:
         check_tensor(name, "tensor", 1, input)
         return tuple([standing_alone(piece, node) for piece in function(input, *args, **named)])

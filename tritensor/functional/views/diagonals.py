@@ -57,7 +57,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @public(method=True, out=takes_out())
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The matrix with a vector on its diagonal; of a matrix a copy of its diagonal.
+    """The diagonal matrix of a vector; of a matrix a copy of its diagonal.
 
     >>> import tritensor as torch
     >>> torch.diag(torch.tensor([1, 2]))
@@ -74,7 +74,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @public(method=True)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Zeros, with the last dimension of `input` on the diagonals of two new dimensions.
+    """Diagonal matrices of the last dimension of `input`: it lies on the diagonals of two new dimensions.
 
     >>> import tritensor as torch
     >>> torch.diag_embed(torch.ones(2, 3)).shape
@@ -94,7 +94,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @public(method=True)
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """The matrix with the elements of `input`, in their order, on its diagonal."""
+    """The diagonal matrix of the elements of `input`, flattened."""
     return diag_embed(input.reshape(-1), offset)
 
 
@@ -110,7 +110,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @method()
 def fill_diagonal_(self: Tensor, fill_value: complex, wrap: bool = False) -> Tensor:
-    """Write a number to the main diagonal, that of all dimensions.
+    """Fill the main diagonal, that of all dimensions, with a number in place.
 
     Args:
         wrap: whether the diagonal of a matrix of more rows than columns begins anew under each square.
@@ -137,7 +137,7 @@ def fill_diagonal_(self: Tensor, fill_value: complex, wrap: bool = False) -> Ten
 
 @public()
 def block_diag(*tensors: Tensor) -> Tensor:
-    """The matrix with the tensors, numbers and vectors taken as rows, along its diagonal, and zeros around them.
+    """The block diagonal matrix of tensors, of which numbers and vectors count as rows; zeros around them.
 
     >>> import tritensor as torch
     >>> torch.block_diag(torch.tensor([1, 2]), torch.tensor(3))
@@ -185,7 +185,7 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Dtype, device: 
 
 @public(functional=False)
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device = None) -> Tensor:
-    """The rows and the columns of the elements on and below a diagonal of a matrix of `row` by `col`, shape (2, n).
+    """The indices of the lower triangle of a matrix of `row` by `col`: rows and columns, shape (2, n).
 
     >>> import tritensor as torch
     >>> torch.tril_indices(2, 2)
@@ -200,5 +200,5 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.i
 
 @public(functional=False)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device = None) -> Tensor:
-    """The rows and the columns of the elements on and above a diagonal; see `tril_indices`."""
+    """The indices of the upper triangle of a matrix: rows and columns; see `tril_indices`."""
     return _triangle("triu_indices", row, col, offset, dtype, device, upper=True)

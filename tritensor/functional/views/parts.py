@@ -45,14 +45,13 @@ def _strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_
 
 @method("split")
 def _split_method(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Splits into views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes
-    given."""
+    """Splits along `dim` into views of pieces: of one size (the last may be smaller) or of the sizes given."""
     return split(self, split_size, dim)
 
 
 @public(method=True)
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """A view of the memory of `input` with these sizes and strides, whichever elements `input` itself has.
+    """A view with these sizes and strides of the memory of `input`, whichever elements `input` itself has.
 
     >>> import tritensor as torch
     >>> torch.arange(9).as_strided((2, 2), (3, 1), 1)
@@ -129,7 +128,7 @@ def _key(input: Tensor, dim: int, part: Any) -> Piece:
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """A copy of `input` with `src` at the places of `as_strided`.
+    """A copy of `input` with `src` written where `as_strided` would view it.
 
     Raises:
         ShapeError: as `as_strided`, or `src` has another size.
@@ -195,8 +194,7 @@ def tensor_split(
     sections: int | None = None,
     indices: Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
-    """Splits along `dim` into views of pieces that begin at the given indices; of a number of sections as equal as they
-    can be.
+    """Splits along `dim` into views that begin at the given indices, or into a number of sections as equal as possible.
 
     >>> import tritensor as torch
     >>> [len(part) for part in torch.arange(7).tensor_split(3)]
@@ -261,7 +259,7 @@ def _splitting(name: str, which: str, least: int, place: int) -> None:
         return tensor_split(input, given, dim)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`tensor_split` along {which}; a number of sections has to divide its size."
+    call.__doc__ = f"Splits along {which}, as `tensor_split`; a number of sections has to divide its size."
     public(method=True)(call)
 
 
@@ -272,5 +270,5 @@ _splitting("dsplit", "the third dimension", 3, 2)
 
 @public(method=True)
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """`split` into pieces of these sizes."""
+    """Splits along `dim` into views of these sizes."""
     return split(input, list(integers("split_with_sizes", "split_sizes", (split_sizes,))), dim)

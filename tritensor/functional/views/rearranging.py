@@ -90,7 +90,7 @@ def ravel(input: Tensor) -> Tensor:
 
 @public()
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """The coordinates, one tensor for each dimension, of places in a tensor of this shape that is laid out flat.
+    """Converts flat indices into coordinates in a tensor of this shape, one tensor for each dimension.
 
     >>> import tritensor as torch
     >>> torch.unravel_index(torch.tensor([1, 5]), (2, 3))
@@ -146,7 +146,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
 
 @method()
 def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
-    """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
+    """Repeats the tensor along each dimension, as a copy; there may be more repeats than dimensions."""
     counts = integers("repeat", "repeats", counts, repeats)
     extra = len(counts) - input.ndim
     if extra < 0:

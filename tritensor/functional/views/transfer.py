@@ -218,7 +218,7 @@ def cuda(self: Tensor, device: Device = None, non_blocking: bool = False, *, mem
 
 @method()
 def contiguous(self: Tensor, *, memory_format: formats.memory_format | None = formats.contiguous_format) -> Tensor:
-    """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already.
+    """A contiguous tensor: in row-major order (or a memory format) without gaps; itself when it is that already.
 
     Raises:
         ShapeError: `preserve_format`, or a format of tensors of another rank.
@@ -261,7 +261,7 @@ def clone(self: Tensor, *, memory_format: formats.memory_format | None = None) -
 
 @method()
 def copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tensor:
-    """Write `src` (a tensor from any device, any dtype, broadcast, or a number) over the tensor's elements."""
+    """Copy `src`, a tensor of any device and dtype that broadcasts, or a number, into the tensor in place."""
     if isinstance(src, (bool, int, float, complex)):
         src = wrap(np.asarray(representable(src) if type(src) is int else src))
     if not isinstance(src, Tensor):
@@ -306,7 +306,7 @@ def _goes_straight(target: Tensor, source: Tensor) -> bool:
 
 @method(function=True)
 def fill_(self: Tensor, value: object) -> Tensor:
-    """Write one number to every element.
+    """Fill every element with one number.
 
     Raises:
         DtypeError: the dtype does not hold the number.
@@ -316,7 +316,7 @@ def fill_(self: Tensor, value: object) -> Tensor:
 
 @public(functional=False)
 def fill(input: Tensor, value: object) -> Tensor:
-    """A tensor like the input, of one number: a Python number or a tensor without dimensions.
+    """A tensor like the input, filled with one number: a Python number or a tensor without dimensions.
 
     >>> import tritensor as torch
     >>> torch.fill(torch.zeros(2), 3)
@@ -372,7 +372,7 @@ def _held(value: Any, x: Tensor) -> Any:
 
 @method(function=True)
 def zero_(self: Tensor) -> Tensor:
-    """Write zero to every element."""
+    """Fill every element with zero."""
     return _fill(self, 0, "ZeroBackward0")
 
 
@@ -476,7 +476,7 @@ def _conversion(name: str, dtype: dtypes.dtype) -> Any:
         return to(self, dtype) if memory_format is None else to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = name
-    convert.__doc__ = f"The tensor in {dtype.name}; itself when it is that already."
+    convert.__doc__ = f"Casts to {dtype.name}, as `to(torch.{dtype.name})`; returns itself if it has that dtype."
     return convert
 
 

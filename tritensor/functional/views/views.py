@@ -245,7 +245,7 @@ def _matrices(input: Tensor, call: str = "tensor.mT") -> Tensor:
 
 @public(functional=False, method=True)
 def adjoint(input: Tensor) -> Tensor:
-    """Matrices transposed and conjugated; a tensor without dimensions as it is.
+    """The conjugate transpose of matrices, the last two dimensions; a tensor without dimensions as it is.
 
     Raises:
         ShapeError: a vector.
@@ -254,12 +254,12 @@ def adjoint(input: Tensor) -> Tensor:
 
 
 def _conjugated(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged, and the elements conjugated: `x.mH`."""
+    """The conjugate transpose of matrices, the last two dimensions: `x.mH`."""
     return _matrices(input, "tensor.mH").conj()
 
 
 def _matrix_adjoint(input: Tensor) -> Tensor:
-    """A matrix transposed and conjugated: `x.H`."""
+    """The conjugate transpose of a matrix: `x.H`."""
     if input.ndim not in (0, 2):
         batches = "" if input.ndim < 2 else " For batches of matrices, consider using tensor.mH"
         raise ShapeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.{batches}")
@@ -364,7 +364,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 @public(functional=False, method=True)
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """Narrows along `dim` to `length` elements, from `start`.
+    """A view narrowed along `dim` to `length` elements, from `start`.
 
     Raises:
         RangeError: the range exceeds the dimension.
@@ -388,7 +388,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 @public(functional=False, method=True)
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """The slice at `index` along `dim`, without that dimension."""
+    """Selects the slice at `index` along `dim`, a view without that dimension."""
     if input.ndim == 0:
         raise RangeError("select() cannot be applied to a 0-dim tensor.")
     dim = layout.normalize_dim(dim, input.ndim)

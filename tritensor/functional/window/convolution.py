@@ -282,8 +282,7 @@ def _declare(rank: int) -> None:
         *,
         activation: str | None = None,
     ) -> Tensor:
-        """Applies a {rank}-d transposed convolution (deconvolution): each element of the input adds a kernel to the
-        result.
+        """Applies a {rank}-d transposed convolution (deconvolution): each input element adds a kernel to the result.
 
         It is the gradient of `conv{rank}d` with respect to its input: that of the same stride, padding and dilation.
 

@@ -200,7 +200,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 @public(method=True, out=takes_out(COMPUTED), autocast={"cuda": "apart"})
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum of the elements that are not NaN.
+    """The sum of the elements that are not NaN, of all or along `dim`.
 
     >>> import tritensor as torch
     >>> torch.nansum(torch.tensor([1.0, torch.nan, 2.0]))

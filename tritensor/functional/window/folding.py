@@ -71,7 +71,7 @@ def fold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Combines columns of windows into pictures (col2im): overlapping elements are added; see `unfold`.
+    """Combines sliding windows, as columns, into images (col2im): overlapping elements are added; see `unfold`.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.fold(torch.ones(1, 4, 2), (2, 3), 2)

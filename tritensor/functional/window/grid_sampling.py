@@ -30,7 +30,7 @@ _CHANGED = (
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """Samples pictures (N, C, H, W), or volumes (N, C, D, H, W), at the coordinates in `grid`.
+    """Samples images (N, C, H, W), or volumes (N, C, D, H, W), at the coordinates in `grid`, with interpolation.
 
     The grid's shape is (N, *new sizes, 2), or 3 for volumes: x, y, z from -1 to 1, the edges of the input. The result's
     is (N, C, *new sizes). There are gradients of every order.
@@ -158,8 +158,7 @@ def _place(x: Tensor, size: int, part: Tensor | None = None) -> Tensor:
 
 @public(package=False)
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Makes a grid of coordinates, for `grid_sample`, of an output of shape `size` under affine maps `theta` of (N, 2,
-    3).
+    """Makes the sampling grid for `grid_sample` of affine maps `theta`, (N, 2, 3), and an output of shape `size`.
 
     Args:
         theta: the maps of coordinates (x, y, 1), or for volumes (N, 3, 4) those of (x, y, z, 1).

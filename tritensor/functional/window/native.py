@@ -50,7 +50,7 @@ def _declare(name: str, of: str, indices: bool, *, functional: bool) -> None:
     result = "tuple[Tensor, Tensor]" if indices else "Tensor"
     form.__signature__ = shown.replace(parameters=kept, return_annotation=result)  # type: ignore[attr-defined]
     form.__name__ = form.__qualname__ = name
-    form.__doc__ = f"`nn.functional.{of}` {'with' if indices else 'without'} the places of the elements."
+    form.__doc__ = f"Applies max pooling, `nn.functional.{of}`, {'with' if indices else 'without'} indices of maxima."
     autocast = {"cpu": "float32"} if name in _CASTING else None
     public(package=not functional, functional=functional, autocast=autocast)(form)
 
@@ -72,7 +72,7 @@ for _name in ("avg_pool1d", "adaptive_avg_pool1d"):
 
 @public()
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """`conv1d` of an input (time, batch, in) with a weight (kernel, in, out), for which the channels are innermost.
+    """Applies a 1-d convolution to an input (time, batch, in), channels last, with a weight (kernel, in, out).
 
     >>> import tritensor as torch
     >>> torch.conv_tbc(torch.ones(3, 1, 2), torch.ones(2, 2, 1), torch.zeros(1)).flatten()
@@ -115,7 +115,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """`conv1d` to `conv_transpose3d` in one: the weight has as many dimensions as the input, (images, in, ...).
+    """Applies a convolution, `conv1d` to `conv_transpose3d`, by the dimensions of the input, (images, in, ...).
 
     >>> import tritensor as torch
     >>> torch.convolution(torch.ones(1, 1, 3), torch.ones(1, 1, 2), None, [1], [0], [1], False, [0], 1)
@@ -145,7 +145,7 @@ def convolution(
 
 @public(functional=False)
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    """`nn.functional.pad` with a constant."""
+    """Pads with a constant value: `nn.functional.pad` of this mode."""
     if isinstance(pad, (tuple, list)) and len(pad) % 2:
         raise ShapeError(f"Length of pad must be even but instead it equals {len(pad)}")
     return pad_with(input, pad, "constant", value)
@@ -153,7 +153,7 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
 
 @public(functional=False)
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    """`nn.functional.affine_grid` without defaults and warnings."""
+    """Makes a sampling grid of affine maps: `nn.functional.affine_grid` without defaults and warnings."""
     require(len(size) in (4, 5), ShapeError, "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     return affine_coordinates(theta, size, align_corners)
 
@@ -162,7 +162,7 @@ def _declare_sampler(rank: int | None) -> None:
     name = "grid_sampler" if rank is None else f"grid_sampler_{rank}d"
 
     def sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-        """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
+        """`nn.functional.grid_sample`, modes by number: bilinear, nearest, bicubic; zeros, border, reflection."""
         if rank is not None and input.ndim != rank + 2:
             sizes = f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
             words = f"grid_sampler(): expected {rank + 2}D input and grid with same number of dimensions, {sizes}"

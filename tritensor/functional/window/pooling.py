@@ -179,8 +179,7 @@ def _adaptive_max_pool(rank: int) -> Any:
     node = "SqueezeBackward1" if rank == 1 else f"AdaptiveMaxPool{rank}DBackward0"
 
     def adaptive_max_pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        """Applies {rank}-d adaptive max pooling: the largest elements of `output_size` windows, which cover the last
-        {rank} dimensions evenly.
+        """Applies {rank}-d adaptive max pooling: the maxima of `output_size` windows that cover the input evenly.
 
         >>> import tritensor as torch
         >>> x = torch.tensor([1., 5., 2.]).reshape({ones}3)
@@ -207,8 +206,7 @@ def _adaptive_avg_pool(rank: int) -> Any:
     words = "adaptive_avg_pool3d_cpu" if rank == 3 else "adaptive_avg_pool2d"
 
     def adaptive_avg_pool(input: Tensor, output_size: tuple[int, ...] | int) -> Tensor:
-        """Applies {rank}-d adaptive average pooling: the averages of `output_size` windows, which cover the last {rank}
-        dimensions evenly.
+        """Applies {rank}-d adaptive average pooling: the averages of `output_size` windows that cover the input evenly.
 
         >>> import tritensor as torch
         >>> x = torch.tensor([1., 5., 2.]).reshape({ones}3)
@@ -242,8 +240,7 @@ def _lp_pool(rank: int) -> Any:
         stride: int | Sequence[int] | None = None,
         ceil_mode: bool = False,
     ) -> Tensor:
-        """Applies {rank}-d power-average pooling: (sum of x^p)^(1/p) of each window along the last {rank} dimensions,
-        with p `norm_type`.
+        """Applies {rank}-d power-average pooling: (sum of x^p)^(1/p) of each window, with p `norm_type`.
 
         For infinite p the largest, or the smallest, absolute value.
 

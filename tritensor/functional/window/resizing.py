@@ -36,8 +36,7 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resizes (upsamples or downsamples) an input (N, C, *sizes), of one to three sizes, to `size` or by
-    `scale_factor`.
+    """Resizes (up- or downsamples) an input (N, C, *sizes), of one to three sizes, to `size` or by `scale_factor`.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), size=4, mode="linear")

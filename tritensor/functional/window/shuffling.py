@@ -12,8 +12,7 @@ from ..views.view_operators import standing_alone
 
 @public()
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Rearranges r * r channels into squares of r x r pixels: (*, C * r * r, H, W) to (*, C, H * r, W * r), r the
-    factor.
+    """Pixel shuffle by a factor r: channels to squares of pixels, (*, C * r * r, H, W) to (*, C, H * r, W * r).
 
     From "Real-time single image and video super-resolution using an efficient sub-pixel convolutional neural network"
     (Shi and others, 2016).
@@ -40,7 +39,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 @public()
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """`pixel_shuffle` the other way: (*, C, H * r, W * r) to (*, C * r * r, H, W), r the factor.
+    """Inverts `pixel_shuffle`: squares of pixels to channels, (*, C, H * r, W * r) to (*, C * r * r, H, W).
 
     >>> import tritensor as torch
     >>> torch.pixel_unshuffle(torch.arange(4.0).view(1, 2, 2), 2).shape

@@ -79,7 +79,7 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The short-time Fourier transform: that of overlapping frames of a signal, or of a batch of signals.
+    """The short-time Fourier transform (STFT): that of overlapping frames of a signal, or of a batch of signals.
 
     Args:
         input: (length,) or (batch, length), real or complex.
@@ -153,8 +153,7 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """The inverse short-time Fourier transform, the signal whose `stft` is nearest to the input: the frames' inverses,
-    added up and divided by the windows'.
+    """The inverse short-time Fourier transform: the signal whose `stft` is nearest to the input, by overlap-add.
 
     The method of Griffin and Lim (1984). Arguments as for `stft`; `length` is that of the result.
 

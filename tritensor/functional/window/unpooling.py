@@ -36,8 +36,7 @@ def _fractional_max_pool(rank: int) -> Any:
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> Any:
-        """Applies {rank}-d fractional max pooling: the largest element of each of `output_size` windows along the last
-        {rank} dimensions, placed at random.
+        """Applies {rank}-d fractional max pooling: the maxima of `output_size` windows placed at random.
 
         The distance of neighbours is one of two numbers, in a pseudorandom order that is drawn for each plane and
         dimension (https://arxiv.org/abs/1412.6071).
@@ -168,8 +167,7 @@ def _max_unpool(rank: int) -> Any:
         padding: int | Sequence[int] = 0,
         output_size: Sequence[int] | None = None,
     ) -> Tensor:
-        """Inverts `max_pool{rank}d` in part: zeros, with the elements of `input` at the places that it returned with
-        them.
+        """Inverts `max_pool{rank}d` in part: puts `input` at the `indices` that it returned, zeros elsewhere.
 
         >>> import tritensor as torch
         >>> x = torch.tensor([1., 5., 2., 4.]).reshape({ones}4)

@@ -103,7 +103,7 @@ def _factor(grad: Tensor, value: complex):
 
 @elementwise(Rule("any", dtypes.INTEGER, held=("value",), widely=True), autocast={"cuda": "widest"})
 def addcmul(x: np.ndarray, tensor1: np.ndarray, tensor2: np.ndarray, *, value: float = 1):
-    """x + value * tensor1 * tensor2."""
+    """Adds a scaled elementwise product: x + value * tensor1 * tensor2."""
     return x + _scaled(tensor1, value, x, tensor2) * tensor2
 
 
@@ -130,7 +130,7 @@ class Ratio(Rule):
 
 @elementwise(Ratio("floating", dtypes.FLOATING, held=("value",), widely=True), autocast={"cuda": "widest"})
 def addcdiv(x: np.ndarray, tensor1: np.ndarray, tensor2: np.ndarray, *, value: float = 1):
-    """x + value * tensor1 / tensor2."""
+    """Adds a scaled elementwise quotient: x + value * tensor1 / tensor2."""
     return x + _scaled(tensor1, value, x, tensor2) / tensor2
 
 
@@ -165,8 +165,7 @@ WEIGHTED = Interpolation(
 
 @elementwise(WEIGHTED)
 def lerp(x: np.ndarray, end: np.ndarray, weight: np.ndarray | float):
-    """Linear interpolation: x + weight * (end - x), computed from the nearer end so that weight 1 gives `end`
-    itself."""
+    """Linear interpolation: x + weight * (end - x), computed from the nearer end: weight 1 gives `end` itself."""
     return np.where(np.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
 
 

@@ -57,7 +57,7 @@ def i0(x):
 
 @special
 def i0e(x):
-    """exp(-|x|) times the modified Bessel function of the first kind and order 0."""
+    """The exponentially scaled modified Bessel function of the first kind and order 0: exp(-|x|) * i0(x)."""
     return _i0e(x)
 
 
@@ -69,7 +69,7 @@ def i1(x):
 
 @special
 def i1e(x):
-    """exp(-|x|) times the modified Bessel function of the first kind and order 1."""
+    """The exponentially scaled modified Bessel function of the first kind and order 1: exp(-|x|) * i1(x)."""
     return _i1e(x)
 
 
@@ -109,13 +109,13 @@ def _k1e(x):
 
 @special
 def scaled_modified_bessel_k0(x):
-    """exp(x) times the modified Bessel function of the second kind and order 0; infinite at 0, NaN below."""
+    """The scaled modified Bessel function of the second kind and order 0: exp(x) * k0(x); infinite at 0, NaN below."""
     return _k0e(x)
 
 
 @special
 def scaled_modified_bessel_k1(x):
-    """exp(x) times the modified Bessel function of the second kind and order 1; infinite at 0, NaN below."""
+    """The scaled modified Bessel function of the second kind and order 1: exp(x) * k1(x); infinite at 0, NaN below."""
     return _k1e(x)
 
 

@@ -16,26 +16,24 @@ if TYPE_CHECKING:
 
 BITS = Rule("bits", dtypes.INTEGER, dtypes.INTEGER)
 
-eq = elementwise(COMPARISON, np.equal, "Compares element by element: x == y.", methods=["__eq__", "eq"])
+eq = elementwise(COMPARISON, np.equal, "Elementwise equal to: x == y.", methods=["__eq__", "eq"])
 eq.kernel(lambda x, y: x == y)
 
-ne = elementwise(
-    COMPARISON, np.not_equal, "Compares element by element: x != y.", methods=["__ne__", "ne", "not_equal"]
-)
+ne = elementwise(COMPARISON, np.not_equal, "Elementwise not equal to: x != y.", methods=["__ne__", "ne", "not_equal"])
 ne.kernel(lambda x, y: x != y)
 eq.float8 = ne.float8 = "computed"
 
-lt = elementwise(ORDER, np.less, "Compares element by element: x < y.", methods=["__lt__", "lt", "less"])
+lt = elementwise(ORDER, np.less, "Elementwise less than: x < y.", methods=["__lt__", "lt", "less"])
 lt.kernel(lambda x, y: x < y)
 
-le = elementwise(ORDER, np.less_equal, "Compares element by element: x <= y.", methods=["__le__", "le", "less_equal"])
+le = elementwise(ORDER, np.less_equal, "Elementwise less or equal: x <= y.", methods=["__le__", "le", "less_equal"])
 le.kernel(lambda x, y: x <= y)
 
-gt = elementwise(ORDER, np.greater, "Compares element by element: x > y.", methods=["__gt__", "gt", "greater"])
+gt = elementwise(ORDER, np.greater, "Elementwise greater than: x > y.", methods=["__gt__", "gt", "greater"])
 gt.kernel(lambda x, y: x > y)
 
 ge = elementwise(
-    ORDER, np.greater_equal, "Compares element by element: x >= y.", methods=["__ge__", "ge", "greater_equal"]
+    ORDER, np.greater_equal, "Elementwise greater or equal: x >= y.", methods=["__ge__", "ge", "greater_equal"]
 )
 ge.kernel(lambda x, y: x >= y)
 
@@ -89,7 +87,7 @@ def _(x):
 
 # A shift by a negative number, or by at least as many bits as the dtype has, keeps only the sign.
 bitwise_left_shift = elementwise(
-    BITS, np.left_shift, "The bits of x, moved up by y places.", methods=["__lshift__", "bitwise_left_shift"]
+    BITS, np.left_shift, "The left shift of the bits of x by y places.", methods=["__lshift__", "bitwise_left_shift"]
 )
 
 
@@ -102,7 +100,7 @@ def _(x, y):
 bitwise_right_shift = elementwise(
     BITS,
     np.right_shift,
-    "The bits of x, moved down by y places; the sign stays.",
+    "The arithmetic right shift of the bits of x by y places.",
     methods=["__rshift__", "bitwise_right_shift"],
 )
 

@@ -25,7 +25,7 @@ exp = elementwise(FLOAT, np.exp, "The exponential of each element: e to the powe
 exp.gradient(lambda grad, out: grad * out)
 exp.kernel(lambda x: libdevice.exp(x))
 
-exp2 = elementwise(FLOAT, np.exp2, "2 to the power x.")
+exp2 = elementwise(FLOAT, np.exp2, "The base-2 exponential: 2 to the power x.")
 exp2.gradient(lambda grad, out: grad * out * math.log(2))
 exp2.kernel(lambda x: libdevice.exp2(x))
 

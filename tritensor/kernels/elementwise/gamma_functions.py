@@ -63,7 +63,7 @@ def _digamma(x):
 
 @one_text(in_place_functions=())
 def digamma(x):
-    """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
+    """The digamma function, the derivative of the log of gamma; -inf at 0, NaN at negative whole numbers."""
     return _digamma(x)
 
 

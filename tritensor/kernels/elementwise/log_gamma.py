@@ -49,7 +49,7 @@ def lgamma_array(x: np.ndarray) -> np.ndarray:
 
 @elementwise(REAL_FLOAT, in_place_functions=(), native=FUNCTIONS)
 def lgamma(x: np.ndarray):
-    """The logarithm of the magnitude of the gamma function."""
+    """The logarithm of the absolute value of the gamma function."""
     return in_pieces(lgamma_array, x).astype(x.dtype, copy=False)
 
 

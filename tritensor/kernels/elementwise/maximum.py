@@ -43,13 +43,13 @@ minimum.gradients(
 )
 minimum.kernel(lambda x, y: smaller(x, y))
 
-fmax = elementwise(REAL, np.fmax, "The elementwise maximum of x and y; the other one where one is NaN.")
+fmax = elementwise(REAL, np.fmax, "The elementwise maximum of x and y, ignoring NaN: the other one where one is NaN.")
 fmax.gradients(
     x=lambda grad, x, y: where((x >= y) | (y != y), grad, 0), y=lambda grad, x, y: where((x >= y) | (y != y), 0, grad)
 )
 fmax.kernel(lambda x, y: tl.maximum(x, y))
 
-fmin = elementwise(REAL, np.fmin, "The elementwise minimum of x and y; the other one where one is NaN.")
+fmin = elementwise(REAL, np.fmin, "The elementwise minimum of x and y, ignoring NaN: the other one where one is NaN.")
 fmin.gradients(
     x=lambda grad, x, y: where((x <= y) | (y != y), grad, 0), y=lambda grad, x, y: where((x <= y) | (y != y), 0, grad)
 )

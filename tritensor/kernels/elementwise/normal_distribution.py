@@ -38,7 +38,7 @@ def _quantile(offset, tail):
 
 @special
 def ndtri(x):
-    """The number below which the standard normal distribution has the probability x."""
+    """The inverse of the standard normal CDF (the quantile function): the number whose `ndtr` is x."""
     return _quantile(x - 0.5, tl.where(x > 0.5, 1.0 - x, x))
 
 
@@ -69,7 +69,7 @@ def _erfcx(x):
 
 @special
 def erfcx(x):
-    """exp(x * x) * erfc(x), without overflow."""
+    """The scaled complementary error function: exp(x * x) * erfc(x), without overflow."""
     result = _erfcx(x)
     return tl.where(x < 0, 2.0 * libdevice.exp(x * x) - result, result)
 
@@ -79,13 +79,13 @@ erfcx.gradient(lambda grad, out, x: grad * (2 * x * out - 1 / _TURN))
 
 @special
 def ndtr(x):
-    """The probability of the standard normal distribution below x."""
+    """The standard normal CDF: the probability of a value below x."""
     return 0.5 * libdevice.erfc(-0.7071067811865476 * x)
 
 
 @special
 def log_ndtr(x):
-    """The logarithm of ndtr, exact far below 0."""
+    """The logarithm of the standard normal CDF, `ndtr`, exact far below 0."""
     scaled = 0.7071067811865476 * x
     low = libdevice.log(0.5 * _erfcx(tl.where(x < -1.0, scaled, -1.0))) - scaled * scaled
     high = libdevice.log1p(-0.5 * libdevice.erfc(tl.where(x < -1.0, 0.0, scaled)))
@@ -99,7 +99,7 @@ log_ndtr.gradient(lambda grad, x: grad / erfcx(x * -math.sqrt(0.5)) * math.sqrt(
 
 @special
 def entr(x):
-    """-x * log(x); 0 at 0, -infinity below."""
+    """The entropy of each element: -x * log(x); 0 at 0, -infinity below."""
     result = -x * libdevice.log(tl.where(x > 0, x, 1.0))
     return tl.where(x > 0, result, tl.where(x == 0.0, 0.0, tl.where(x < 0, float("-inf"), x)))
 

@@ -36,7 +36,7 @@ xlogy.overload = _overload
 xlogy.gradients(x=lambda grad, x, y: where((x == 0) & (y <= 0), 0, xlogy(grad, y)), y=lambda grad, x, y: grad * (x / y))
 xlogy.kernel(lambda x, y: tl.where(y != y, y, tl.where(x == 0, 0.0, x * libdevice.log(y))))
 
-logaddexp2 = elementwise(REAL_FLOAT, np.logaddexp2, "log2(2**x + 2**y), without overflow.", native=FUNCTIONS)
+logaddexp2 = elementwise(REAL_FLOAT, np.logaddexp2, "`logaddexp` to base 2: log2(2**x + 2**y).", native=FUNCTIONS)
 logaddexp2.gradients(x=lambda grad, x, y: grad / (1 + (y - x).exp2()), y=lambda grad, x, y: grad / (1 + (x - y).exp2()))
 
 
@@ -76,7 +76,7 @@ def _(x, eps):
 
 @elementwise(FLOAT)
 def sinc(x: np.ndarray):
-    """sin(pi * x) / (pi * x), and 1 where x is 0."""
+    """The normalised sinc function: sin(pi * x) / (pi * x), and 1 where x is 0."""
     scaled = x * math.pi
     return np.where(x == 0, 1, np.sin(scaled) / np.where(x == 0, 1, scaled)).astype(x.dtype)
 

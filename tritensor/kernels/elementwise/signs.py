@@ -134,7 +134,7 @@ def _(x):
 
 
 WHOLE = Rule("integer", dtypes.INTEGER, dtypes.INTEGER)
-gcd = elementwise(WHOLE, np.gcd, "The greatest common divisor of x and y, of zeros 0.", in_place_functions=["gcd_"])
+gcd = elementwise(WHOLE, np.gcd, "The greatest common divisor of x and y; 0 of two zeros.", in_place_functions=["gcd_"])
 
 
 @gcd.kernel

@@ -89,7 +89,7 @@ _INTO = SAME._replace(
 
 @reduction(REAL, refuses_empty=True, out=_INTO)
 def amax(x, *, dim=None, keepdim=False):
-    """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements.
+    """The maximum of all elements, or along `dim`; the gradient is divided evenly among equal elements.
 
     Raises:
         ShapeError, RangeError: there are no elements to choose from.
@@ -99,7 +99,7 @@ def amax(x, *, dim=None, keepdim=False):
 
 @reduction(REAL, refuses_empty=True, out=_INTO)
 def amin(x, *, dim=None, keepdim=False):
-    """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
+    """The minimum of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     return np.minimum.reduce(x, dim, keepdims=keepdim)
 
 
@@ -169,7 +169,7 @@ def _nothing_smaller(compute):
 
 @reduction(PLACES, refuses_empty=True, one_dim=True)
 def argmax(x, *, dim=None, keepdim=False):
-    """The index of the largest element (counted through all of them, or along `dim`); the first of equals.
+    """The index of the maximum of all elements (counted through them), or along `dim`; the first of equals.
 
     >>> import tritensor as torch
     >>> x = torch.tensor([[1, 5], [7, 2]])
@@ -181,7 +181,7 @@ def argmax(x, *, dim=None, keepdim=False):
 
 @reduction(PLACES, refuses_empty=True, one_dim=True)
 def argmin(x, *, dim=None, keepdim=False):
-    """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
+    """The index of the minimum of all elements (counted through them), or along `dim`; the first of equals."""
     return _places(x, dim, keepdim, np.minimum, np.argmin)
 
 

@@ -338,7 +338,7 @@ _log_of_total = device_function(lambda state, count, numbers: (state[0] + libdev
 
 @reduction(REAL_FLOAT, function=False, autocast={"cuda": "float32"})
 def logsumexp(x, *, dim=None, keepdim=False):
-    """log(sum(exp(x))) along `dim`, without overflow."""
+    """The logarithm of the sum of exponentials, log(sum(exp(x))), along `dim`, without overflow."""
     if 0 in [x.shape[each] for each in dim]:
         return np.log(np.add.reduce(x, dim, keepdims=keepdim))
     top = np.maximum.reduce(x, dim, keepdims=True)

@@ -13,7 +13,7 @@ __all__ = ["SDPBackend", "bias", "sdpa_kernel"]
 
 
 class SDPBackend(enum.Enum):
-    """PyTorch's ways to compute attention. MATH is made of other operators; all others stand for blocks of scores."""
+    """PyTorch's backends of attention. MATH is made of other operators; all others stand for blocks of scores."""
 
     ERROR = -1
     MATH = 0
@@ -40,7 +40,7 @@ _NAMES = {
 
 @contextmanager
 def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict[str, bool]]:
-    """Compute attention in one of these ways only, within the block.
+    """Restrict `scaled_dot_product_attention` to these backends within the block.
 
     >>> import tritensor as torch
     >>> from tritensor.nn.attention import SDPBackend, sdpa_kernel

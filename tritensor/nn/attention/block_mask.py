@@ -84,7 +84,7 @@ def create_mask(
     KV_LEN: int,
     device: object = None,
 ) -> Tensor:
-    """The booleans, of (B, H, Q_LEN, KV_LEN), of a function of four indices, or of one that sets scores to -inf.
+    """The boolean mask (B, H, Q_LEN, KV_LEN) of a function of four indices, or of one that sets scores to -inf.
 
     Raises:
         AssertionError: a function of other numbers of arguments.
@@ -238,8 +238,10 @@ class BlockMask:
         return self._read[1]
 
     def lists(self, by_columns: bool) -> tuple[Tensor, ...]:
-        """For rows of blocks, or for columns, counts and indices, and those of full blocks, with three and four
-        dimensions, int32 and contiguous, on the mask's device."""
+        """Counts and indices of blocks by rows or by columns, and those of full blocks, on the mask's device.
+
+        They have three and four dimensions, and are int32 and contiguous.
+        """
         given, known = self._blocks(), [self.q_num_blocks, self.q_indices, self.full_q_num_blocks, self.full_q_indices]
         if by_columns:
             missing = [mine is not None and other is None for mine, other in zip(given, known)]
@@ -295,7 +297,7 @@ def create_block_mask(
     _compile: bool = False,
     separate_full_blocks: bool = True,
 ) -> BlockMask:
-    """The blocks in which `mask_mod(b, h, q_idx, kv_idx)` keeps a score; the function is evaluated by rows of blocks.
+    """Create a `BlockMask` of the blocks in which `mask_mod(b, h, q_idx, kv_idx)` keeps a score, by rows of blocks.
 
     >>> import tritensor as torch
     >>> from tritensor.nn.attention.flex_attention import create_block_mask, flex_attention

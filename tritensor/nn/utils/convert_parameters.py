@@ -24,7 +24,7 @@ def _on_one_device(parameters: Iterable[Tensor]) -> list[Tensor]:
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of all parameters, one after the other; gradients flow back to the parameters.
+    """Flatten all parameters into one vector; gradients flow back to the parameters.
 
     >>> import tritensor as torch
     >>> torch.nn.utils.parameters_to_vector([torch.ones(2, 2), torch.zeros(1)])

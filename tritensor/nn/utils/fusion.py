@@ -18,7 +18,7 @@ Layer = TypeVar("Layer", bound=Module)
 
 
 def fuse_conv_bn_eval(conv: Layer, bn: Module, transpose: bool = False) -> Layer:
-    """A copy of a convolution whose result is that of `bn` after it; both have to be in evaluation mode.
+    """Fuse a convolution and the batch norm `bn` after it into a new convolution; both in evaluation mode.
 
     Args:
         transpose: the convolution is a transposed one: its outputs are the weight's second dimension.
@@ -39,7 +39,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution with what a batch norm does after it; their dtypes are kept."""
+    """Fuse a convolution's weight and bias with a batch norm after it into new ones; dtypes are kept."""
     with no_grad():
         scale = (bn_rv + bn_eps).rsqrt()
         scale = scale if bn_w is None else scale * bn_w
@@ -53,7 +53,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Linear, bn: Module) -> Linear:
-    """A copy of a linear layer whose result is that of `bn` after it; both have to be in evaluation mode.
+    """Fuse a linear layer and the batch norm `bn` after it into a new linear layer; both in evaluation mode.
 
     >>> from tritensor import nn
     >>> nn.utils.fusion.fuse_linear_bn_eval(nn.Linear(3, 2).eval(), nn.BatchNorm1d(2).eval())
@@ -79,7 +79,7 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a linear layer with what a batch norm does after it; their dtypes are kept."""
+    """Fuse a linear layer's weight and bias with a batch norm after it into new ones; dtypes are kept."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 

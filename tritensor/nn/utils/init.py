@@ -11,7 +11,7 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
-    """`module_cls(*args, **kwargs)`, whose parameters hold anything. They are drawn here: it takes no less time.
+    """Make `module_cls(*args, **kwargs)` with uninitialised parameters. They are drawn here: it takes no less time.
 
     Raises:
         RuntimeError: not a module, or one that takes no device.

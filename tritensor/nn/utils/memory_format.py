@@ -13,7 +13,7 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 
 def _declare(dims: int, *kinds: Any) -> Callable[[Module, Any], Module]:
     def convert(module: Module, memory_format: Any) -> Module:
-        """Bring the weights of all Conv{dims}d and ConvTranspose{dims}d in a module to a memory format; the module.
+        """Convert the weights of all Conv{dims}d and ConvTranspose{dims}d in a module to a memory format; the module.
 
         Unlike `module.to(memory_format=...)` other weights stay as they are.
 

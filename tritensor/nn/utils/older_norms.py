@@ -40,7 +40,7 @@ class WeightNorm(Computed):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Let a weight be g * v / |v| of parameters `weight_g` and `weight_v`; `parametrizations.weight_norm` is newer.
+    """Apply weight normalisation: g * v / |v| of `weight_g` and `weight_v`; `parametrizations.weight_norm` is newer.
 
     Raises:
         RuntimeError: it is that already.
@@ -55,7 +55,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Make a weight with weight norm a parameter again.
+    """Remove weight normalisation from a module: make the weight a parameter again.
 
     Raises:
         ValueError: it has none.
@@ -98,7 +98,7 @@ class SpectralNorm(Computed):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Let a weight be divided by an estimate of its largest singular value; `parametrizations.spectral_norm` is newer.
+    """Apply spectral normalisation: divide a weight by its largest singular value; `parametrizations` has a newer form.
 
     The parameter becomes `weight_orig`, the estimates of the singular vectors are the buffers `weight_u` and
     `weight_v`.
@@ -118,7 +118,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Make a weight with spectral norm a parameter again.
+    """Remove spectral normalisation from a module: make the weight a parameter again.
 
     Raises:
         ValueError: it has none.

@@ -67,7 +67,7 @@ def _check_alike(found: Tensor, wanted: Tensor, what: str, name: str) -> None:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, and what it is computed from: `original`, or `original0`, `original1`, ...
+    """The parametrizations of one tensor, and its originals: `original`, or `original0`, `original1`, ...
 
     `register_parametrization` makes it.
     """
@@ -276,7 +276,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Let another module have the same parametrizations, of the same parameters; that module.
+    """Copy parametrizations and their parameters to another module; returns that module.
 
     Args:
         tensor_name: the one that is transferred; all unless given. What the other module lacks it is given.

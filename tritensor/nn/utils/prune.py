@@ -37,7 +37,7 @@ def _check_scores(scores: Tensor | None, like: Tensor, what: str) -> Tensor:
 
 
 class BasePruningMethod(Computed):
-    """Base of the methods: `compute_mask(t, default_mask)` returns the mask for importance scores `t`.
+    """The base class of pruning methods: `compute_mask(t, default_mask)` returns the mask for importance scores `t`.
 
     A derived class says with PRUNING_TYPE what it is given of a tensor that is pruned already: "unstructured" the
     elements that are left, "structured" the slices along its `dim` that are left, "global" everything.
@@ -152,7 +152,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, so that a mask is there."""
+    """Prunes nothing, but makes the mask (of ones)."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -198,7 +198,7 @@ class _OfAmount(BasePruningMethod):
 
 
 class L1Unstructured(_OfAmount):
-    """Prunes the elements next to zero; `amount` is their number, or their share of those that are left."""
+    """Prunes the elements of lowest magnitude; `amount` is their number, or their share of those left."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -263,12 +263,12 @@ def _pruned(kind: type[BasePruningMethod], module: Module, name: str, **options:
 
 
 def identity(module: Module, name: str) -> Module:
-    """Give a parameter a mask of ones; the module."""
+    """Give a parameter a mask of ones; returns the module."""
     return _pruned(Identity, module, name)
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Prune elements of a parameter at random: `amount` of them, or this share; the module.
+    """Prune elements of a parameter at random: `amount` of them, or this share; returns the module.
 
     The parameter becomes `weight_orig`, the mask is the buffer `weight_mask`, and `weight` their product.
 
@@ -281,12 +281,12 @@ def random_unstructured(module: Module, name: str, amount: float) -> Module:
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
-    """Prune the elements of a parameter, or of the scores, that are next to zero; the module."""
+    """Prune the elements of a parameter, or of the scores, of lowest magnitude (L1); returns the module."""
     return _pruned(L1Unstructured, module, name, amount=amount, importance_scores=importance_scores)
 
 
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
-    """Prune slices of a parameter along `dim` at random; the module."""
+    """Prune slices of a parameter along `dim` at random; returns the module."""
     return _pruned(RandomStructured, module, name, amount=amount, dim=dim)
 
 
@@ -298,7 +298,7 @@ def ln_structured(
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
-    """Prune a parameter where a mask is zero; the module."""
+    """Prune a parameter where a mask is zero; returns the module."""
     return _pruned(CustomFromMask, module, name, mask=mask)
 
 
@@ -308,7 +308,7 @@ def global_unstructured(
     importance_scores: dict[tuple[Module, str], Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Prune several parameters, of which the elements compete as if they were one.
+    """Prune several parameters globally: their elements compete as if they were one.
 
     Args:
         parameters: modules, and names of their parameters.
@@ -338,7 +338,7 @@ def global_unstructured(
 
 
 def remove(module: Module, name: str) -> Module:
-    """Make the pruned values of a parameter its own, without a mask; the module.
+    """Make pruning permanent: the pruned values become the parameter's own; returns the module.
 
     Raises:
         ValueError: it was not pruned.

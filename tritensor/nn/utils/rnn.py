@@ -105,7 +105,7 @@ for _name, _kind in (_NAMES | {"char": "int8", "byte": "uint8"}).items():
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation back: `invert_permutation(p)[p[i]] == i`; None for None.
+    """The inverse of a permutation: `invert_permutation(p)[p[i]] == i`; None for None.
 
     >>> import tritensor as torch
     >>> torch.nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))

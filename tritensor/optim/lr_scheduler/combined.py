@@ -45,7 +45,7 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """One schedule after the other: the next one begins at each of the epochs `milestones`.
+    """Runs schedules one after the other: the next one begins at each of the epochs `milestones`.
 
     >>> import tritensor as torch
     >>> sgd = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
@@ -110,7 +110,7 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Chains schedules: each multiplies the rate that the one before has set.
+    """Chains learning rate schedules: each multiplies the rate that the one before has set.
 
     Raises:
         ValueError: no schedules, one of another optimizer, or one that needs a measured quantity.

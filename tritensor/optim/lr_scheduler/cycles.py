@@ -99,8 +99,7 @@ _SCALES: dict[str, tuple[str, Callable[[float, float], float]]] = {
 
 
 class CyclicLR(_WithMomentum):
-    """Moves the rate up and down between two bounds, a step for each batch. From Smith, "Cyclical Learning Rates for
-    Training Neural Networks", 2017.
+    """Cycles the rate up and down between two bounds, a step for each batch, by Smith (2017).
 
     Args:
         optimizer: the optimizer whose rates are set.
@@ -181,8 +180,7 @@ class CyclicLR(_WithMomentum):
 
 
 class OneCycleLR(_WithMomentum):
-    """Moves the rate up to `max_lr` and then down, far below where it began, a step for each batch. From Smith and
-    Topin, "Super-Convergence", 2018.
+    """The 1cycle policy: the rate up to `max_lr`, then far below the start, a step a batch, by Smith and Topin (2018).
 
     Args:
         optimizer: the optimizer whose rates are set.

@@ -74,7 +74,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Examples are tuples (of `args`) or dicts (of `kwargs`) with the example of each dataset at the same index.
+    """A dataset of tuples (of `args`) or dicts (of `kwargs`) of the examples of several datasets at the same index.
 
     Raises:
         ValueError: both or neither of the two forms, or lengths that differ.
@@ -103,7 +103,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """The examples of several datasets one after another.
+    """A dataset of the examples of several datasets, one after another (concatenated).
 
     Raises:
         AssertionError: no dataset, or an `IterableDataset` among them.
@@ -133,7 +133,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[T_co]):
-    """Streams one after another; `datasets` is itself only iterated when the stream reaches it."""
+    """A stream of several streams one after another; `datasets` is itself iterated as the stream reaches it."""
 
     def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = datasets
@@ -152,7 +152,7 @@ class ChainDataset(IterableDataset[T_co]):
 
 
 class Subset(Dataset[T_co]):
-    """The examples of `dataset` at `indices`."""
+    """A dataset of the examples of `dataset` at `indices`."""
 
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         own = type(self)

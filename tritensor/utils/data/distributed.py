@@ -11,7 +11,7 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """Every `num_replicas`-th index of `dataset`, so that the processes of a job share a pass over it.
+    """A sampler of every `num_replicas`-th index of `dataset`, so that the processes of a job share a pass over it.
 
     All processes draw the same order, from `seed` and the number of the epoch; call `set_epoch` before each pass, or
     all passes have the same order. If the length is not a multiple of `num_replicas`, the first indices are used again

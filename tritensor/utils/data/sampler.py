@@ -33,7 +33,7 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """The indices 0, 1, 2, ... of `data_source` in order.
+    """A sampler of the indices 0, 1, 2, ... of `data_source` in order.
 
     >>> list(SequentialSampler("abc"))
     [0, 1, 2]
@@ -57,7 +57,7 @@ def fresh_generator() -> Generator:
 
 
 class RandomSampler(Sampler[int]):
-    """The indices of `data_source` in random order.
+    """A sampler of the indices of `data_source` in random order.
 
     Without replacement each pass is a permutation (and a longer `num_samples` goes through several); with it, each
     index is drawn from all. `generator` draws the numbers; None means a generator seeded by the global one.
@@ -105,7 +105,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The `indices` in random order, each once."""
+    """A sampler of the `indices` in random order, each once."""
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -120,7 +120,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """`num_samples` indices, each drawn with a probability proportional to its weight.
+    """A sampler of `num_samples` indices, each drawn with a probability proportional to its weight.
 
     Raises:
         ValueError: `num_samples` is not a positive integer, `replacement` is not a bool, the weights are not a 1-d
@@ -164,7 +164,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` indices from `sampler`; with `drop_last` the last list is left out if it is shorter.
+    """A sampler of batches, lists of `batch_size` indices; with `drop_last` a shorter last list is left out.
 
     >>> list(BatchSampler(range(5), batch_size=2, drop_last=False))
     [[0, 1], [2, 3], [4]]

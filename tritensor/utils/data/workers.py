@@ -19,8 +19,7 @@ from .fetch import END, Recipe
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """The result of `get_worker_info` in a worker: its `id` below `num_workers`, its `seed`, and its own copy of
-    `dataset`."""
+    """The result of `get_worker_info` in a worker: `id`, `num_workers`, `seed`, and the worker's copy of `dataset`."""
 
     id: int
     num_workers: int

@@ -69,8 +69,9 @@ def _batch(path: str, classes: int) -> tuple[np.ndarray[Any, Any], list[int]]:
 
 
 class CIFAR10(FetchedDataset):
-    """Colour pictures of 32 x 32 in 10 classes (https://www.cs.toronto.edu/~kriz/cifar.html): 50,000 to train with,
-    10,000 to test with; for parameters and errors see `MNIST`.
+    """CIFAR-10: 50,000 + 10,000 colour images of 32 x 32 in 10 classes (https://www.cs.toronto.edu/~kriz/cifar.html).
+
+    For parameters and errors see `MNIST`.
 
     An example is a PIL picture of mode "RGB" and its class, an int. The files, all of which must have their MD5, are in
     `root/cifar-10-batches-py`. `data` is a NumPy array of uint8 (examples, 32, 32, 3), `targets` a list.
@@ -115,7 +116,7 @@ class CIFAR10(FetchedDataset):
 
 
 class CIFAR100(CIFAR10):
-    """Colour pictures of 32 x 32 in 100 classes, in the folder `cifar-100-python`; see `CIFAR10`."""
+    """CIFAR-100: colour images of 32 x 32 in 100 classes, in the folder `cifar-100-python`; see `CIFAR10`."""
 
     base_folder = "cifar-100-python"
     url = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"

@@ -79,8 +79,7 @@ class DatasetFolder(VisionDataset):
         is_valid_file: IsValid | None = None,
         allow_empty: bool = False,
     ) -> list[tuple[str, int]]:
-        """The files below the folder of each class, sorted, with the number of the class; a subclass may find its
-        examples otherwise."""
+        """The files below the folder of each class, sorted, with the class's number; a subclass may find others."""
         require(class_to_idx is not None, ValueError, "The class_to_idx parameter cannot be None.")
         if (extensions is None) == (is_valid_file is None):
             raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")

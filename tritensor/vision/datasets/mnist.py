@@ -67,7 +67,7 @@ def _four(*checksums: str) -> list[tuple[str, str]]:
 
 
 class MNIST(FetchedDataset):
-    """Handwritten digits of 28 x 28 (http://yann.lecun.com/exdb/mnist/): 60,000 to train with, 10,000 to test with.
+    """MNIST: handwritten digits of 28 x 28 (http://yann.lecun.com/exdb/mnist/), 60,000 to train, 10,000 to test with.
 
     An example is a PIL picture of mode "L" and its class, an int. The files are IDX files in `root/MNIST/raw`,
     compressed (.gz) or not.
@@ -143,7 +143,7 @@ class MNIST(FetchedDataset):
 
 
 class FashionMNIST(MNIST):
-    """Pictures of clothes in MNIST's format (https://github.com/zalandoresearch/fashion-mnist); see `MNIST`."""
+    """Fashion-MNIST: images of clothes, as MNIST (https://github.com/zalandoresearch/fashion-mnist); see `MNIST`."""
 
     mirrors = ["http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"]
     resources = _four(
@@ -156,7 +156,7 @@ class FashionMNIST(MNIST):
 
 
 class KMNIST(MNIST):
-    """Japanese characters in MNIST's format (https://github.com/rois-codh/kmnist); see `MNIST`."""
+    """KMNIST: Japanese characters in MNIST's format (https://github.com/rois-codh/kmnist); see `MNIST`."""
 
     mirrors = ["http://codh.rois.ac.jp/kmnist/dataset/kmnist/"]
     resources = _four(
@@ -169,8 +169,9 @@ class KMNIST(MNIST):
 
 
 class EMNIST(MNIST):
-    """Handwritten letters and digits in MNIST's format (https://www.nist.gov/itl/products-and-services/emnist-dataset),
-    transposed as in the files and in torchvision; see `MNIST`.
+    """EMNIST: handwritten letters and digits (https://www.nist.gov/itl/products-and-services/emnist-dataset).
+
+    They are transposed as in the files and in torchvision; see `MNIST`.
 
     `split` is "byclass", "bymerge", "balanced", "letters" (whose classes begin with 1), "digits" or "mnist"; a
     ValueError for another.
@@ -209,7 +210,7 @@ class EMNIST(MNIST):
 
 
 class QMNIST(MNIST):
-    """MNIST with 60,000 examples to test with and what is known of each (https://github.com/facebookresearch/qmnist).
+    """QMNIST: MNIST with 60,000 test examples and their metadata (https://github.com/facebookresearch/qmnist).
 
     Args:
         what: "train", "test", "test10k" (MNIST's own), "test50k" (the others) or "nist" (all digits); None for "train"

@@ -20,7 +20,7 @@ __all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturat
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """A picture in grey: 0.2989 red + 0.587 green + 0.114 blue; for 3 channels these are alike.
+    """Converts an image to grayscale, 0.2989 red + 0.587 green + 0.114 blue; 3 channels are alike.
 
     Raises:
         TypeError: a tensor of other than 1 or 3 channels. ValueError: another number of channels wanted than 1 or 3.
@@ -44,7 +44,7 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
 
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
-    """The picture with every element times a factor: 0 gives black, 1 the picture itself.
+    """Adjusts the brightness of an image by a factor: 0 gives black, 1 the image itself.
 
     Raises:
         ValueError: a negative factor, of a tensor. TypeError: a tensor of other than 1 or 3 channels.
@@ -53,7 +53,7 @@ def adjust_brightness(img: Any, brightness_factor: float) -> Any:
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """The picture moved from its mean grey by a factor, of which 0 gives that grey; see `adjust_brightness`."""
+    """Adjusts the contrast of an image by a factor, of which 0 gives its mean grey; see `adjust_brightness`."""
 
     def mean(img: Tensor) -> Tensor:
         grey = rgb_to_grayscale(img) if img.ndim > 2 else img
@@ -64,7 +64,7 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """The picture moved from its own grey by a factor, of which 0 gives grey; see `adjust_brightness`."""
+    """Adjusts the saturation of an image by a factor, of which 0 gives grey; see `adjust_brightness`."""
 
     def grey(img: Tensor) -> Tensor:
         return img if img.ndim == 2 or img.shape[-3] == 1 else rgb_to_grayscale(img)
@@ -85,7 +85,7 @@ def _adjusted(img: Any, name: str, factor: float, enhancer: Any, other: Callable
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """The picture with its hue turned, by -0.5 to 0.5 of a whole turn; greys stay as they are.
+    """Adjusts the hue of an image, turned by -0.5 to 0.5 of a whole turn; greys stay as they are.
 
     Raises:
         ValueError: a factor beyond these. TypeError: a tensor of other than 1 or 3 channels.

@@ -66,7 +66,7 @@ def open_picture(source: str | os.PathLike[str] | BinaryIO, name: str, mode: str
 
 
 def get_dimensions(img: Any) -> list[int]:
-    """[channels, height, width].
+    """The dimensions of a picture: [channels, height, width].
 
     >>> import tritensor as torch
     >>> get_dimensions(torch.zeros(8, 3, 4, 5))
@@ -80,13 +80,14 @@ def get_dimensions(img: Any) -> list[int]:
 
 
 def get_image_size(img: Any) -> list[int]:
-    """[width, height]."""
+    """The size of a picture: [width, height]."""
     return get_dimensions(img)[:0:-1]
 
 
 def to_tensor(pic: Any) -> Tensor:
-    """A tensor (channels, height, width) of a PIL picture or an array (height, width, channels); elements of uint8
-    become floating numbers from 0 to 1, others stay what they are.
+    """Converts a PIL image or an array (height, width, channels) to a tensor (channels, height, width).
+
+    Elements of uint8 become floating numbers from 0 to 1, others stay what they are.
 
     >>> import numpy as np
     >>> to_tensor(np.array([[[0, 51, 255]]], dtype=np.uint8)).flatten()
@@ -106,7 +107,7 @@ def to_tensor(pic: Any) -> Tensor:
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
-    """A tensor (channels, height, width) with the elements of a PIL picture as they are."""
+    """Converts a PIL image to a tensor (channels, height, width) with the same elements."""
     return from_numpy(_channels_first(np.array(check_picture(pic, "pic"))))
 
 
@@ -115,7 +116,7 @@ def _channels_first(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def to_pil_image(pic: Any, mode: str | None = None) -> Image.Image:
-    """A PIL picture of a tensor (channels, height, width) or an array (height, width, channels), or of (height, width).
+    """Converts a tensor (channels, height, width) or an array (height, width[, channels]) to a PIL image.
 
     Its mode is `mode` or, for None, the usual one of the number of channels and the dtype. Floating elements are taken
     for numbers from 0 to 1, except for the mode "F".
@@ -154,7 +155,7 @@ def largest(dtype: dtypes.dtype) -> int:
 
 
 def convert_image_dtype(image: Tensor, dtype: dtypes.dtype = dtypes.float32) -> Tensor:
-    """The tensor in another dtype, scaled so that white stays white: 255 in uint8, 1 in floating dtypes.
+    """Converts a tensor to another dtype, scaled so that white stays white: 255 in uint8, 1 in floating dtypes.
 
     >>> import tritensor as torch
     >>> convert_image_dtype(torch.tensor([0, 51, 255], dtype=torch.uint8))

@@ -62,7 +62,7 @@ def as_mode(interpolation: Any) -> InterpolationMode:
 
 
 def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Tensor:
-    """(tensor - mean) / std, with a mean and a deviation for each channel.
+    """Normalizes a tensor: (tensor - mean) / std, with a mean and a deviation for each channel.
 
     >>> import tritensor as torch
     >>> normalize(torch.tensor([[[0.0, 1.0]]]), (0.5,), (0.5,))
@@ -90,7 +90,7 @@ def resize(
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Any:
-    """The picture in another size.
+    """Resizes an image.
 
     Args:
         size: (height, width), or the length of the shorter edge; the longer one keeps its proportion.
@@ -144,7 +144,7 @@ def border(padding: Any, fill: Any, padding_mode: Any) -> list[int]:
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
-    """The picture with a border, or less of it where a number is negative.
+    """Pads an image with a border, or takes away from it where a number is negative.
 
     Args:
         padding: how many elements at each edge; (left and right, top and bottom); or (left, top, right, bottom).
@@ -204,7 +204,7 @@ def _fill_of(fill: Any, img: Image.Image) -> Any:
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """A part of the picture; what is beyond its edges is 0.
+    """Crops a part of an image; what is beyond its edges is 0.
 
     >>> import tritensor as torch
     >>> crop(torch.arange(9).view(3, 3), 1, 1, 2, 3)
@@ -222,7 +222,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 def center_crop(img: Any, output_size: int | Sequence[int]) -> Any:
-    """The middle of the picture, (height, width) or a square; what is beyond its edges is 0."""
+    """Crops the middle of an image, (height, width) or a square; what is beyond its edges is 0."""
     wanted = [int(output_size)] if isinstance(output_size, (int, float)) else list(output_size)
     height, width = wanted * 2 if len(wanted) == 1 else wanted
     _, h, w = get_dimensions(img)
@@ -240,19 +240,19 @@ def resized_crop(
     interpolation: Any = InterpolationMode.BILINEAR,
     antialias: bool | None = True,
 ) -> Any:
-    """`crop`, then `resize`."""
+    """Crops an image and resizes it: `crop`, then `resize`."""
     return resize(crop(img, top, left, height, width), size, interpolation, antialias=antialias)
 
 
 def hflip(img: Any) -> Any:
-    """The picture with left and right exchanged."""
+    """Flips an image horizontally: left and right are exchanged."""
     if isinstance(img, Tensor):
         return check_image(img).flip(-1)
     return check_picture(img).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
 
 def vflip(img: Any) -> Any:
-    """The picture with top and bottom exchanged."""
+    """Flips an image vertically: top and bottom are exchanged."""
     if isinstance(img, Tensor):
         return check_image(img).flip(-2)
     return check_picture(img).transpose(Image.Transpose.FLIP_TOP_BOTTOM)
@@ -283,7 +283,7 @@ def rotate(
     center: Sequence[int] | None = None,
     fill: Any = None,
 ) -> Any:
-    """The picture turned counter-clockwise, by degrees.
+    """Rotates an image counter-clockwise, by degrees.
 
     Args:
         interpolation: an `InterpolationMode`, or Pillow's number of one; NEAREST or BILINEAR for tensors.
@@ -312,7 +312,7 @@ def affine(
     fill: Any = None,
     center: Sequence[int] | None = None,
 ) -> Any:
-    """The picture turned clockwise, moved, scaled and sheared.
+    """Applies an affine transform: turns an image clockwise, moves, scales and shears it.
 
     Args:
         angle: degrees. translate: (to the right, down), in elements. scale: a factor.
@@ -351,7 +351,7 @@ def _middle(img: Any, angle: float, center: Any) -> Sequence[float]:
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
-    """The tensor with a part of `h` rows from `i` on and `w` columns from `j` on set to `v`; no PIL picture."""
+    """Erases a part of a tensor: sets `h` rows from `i` on and `w` columns from `j` on to `v`; no PIL image."""
     img = check_image(img) if inplace else check_image(img).clone()
     img[..., i : i + h, j : j + w] = v
     return img

@@ -70,7 +70,7 @@ def _fill(fill: tuple[int, ...] | int) -> Any:
 
 @dataclass(eq=False, repr=False)
 class RandomApply(Compose):
-    """One transform after the other, with probability `p`; otherwise none."""
+    """Applies transforms one after the other, with probability `p`; otherwise none."""
 
     p: float = 0.5
 
@@ -80,7 +80,7 @@ class RandomApply(Compose):
 
 @dataclass(eq=False, repr=False)
 class RandomHorizontalFlip(Transform):
-    """With probability `p` the picture with left and right exchanged."""
+    """Flips an image horizontally (left and right) with probability `p`."""
 
     function = staticmethod(F.hflip)
     p: float = 0.5
@@ -90,14 +90,14 @@ class RandomHorizontalFlip(Transform):
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
-    """With probability `p` the picture with top and bottom exchanged."""
+    """Flips an image vertically (top and bottom) with probability `p`."""
 
     function = staticmethod(F.vflip)
 
 
 @dataclass(eq=False, repr=False)
 class RandomGrayscale(Transform):
-    """With probability `p` the picture in grey, with as many channels as before."""
+    """Converts an image to grayscale with probability `p`, with as many channels as before."""
 
     p: float = 0.1
 
@@ -107,7 +107,7 @@ class RandomGrayscale(Transform):
 
 @dataclass(eq=False, repr=False)
 class RandomCrop(Transform):
-    """A part of the picture of `size` (height, width) or a square, from a random place.
+    """Crops a part of `size` (height, width) or a square from a random place of an image.
 
     It gets the border that `padding`, `fill` and `padding_mode` say first (see `functional.pad`) and, with
     `pad_if_needed`, one that makes it as large as the part. A ValueError if it is smaller.
@@ -146,7 +146,7 @@ class RandomCrop(Transform):
 
 @dataclass(eq=False, repr=False)
 class RandomResizedCrop(Transform):
-    """A random part of the picture, resized to `size` (height, width) or a square.
+    """Crops a random part of an image and resizes it to `size` (height, width) or a square.
 
     Args:
         scale: the least and the most of the picture's area that the part has; ratio: of its width / height.
@@ -190,7 +190,7 @@ class RandomResizedCrop(Transform):
 
 @dataclass(eq=False, repr=False)
 class RandomRotation(Transform):
-    """`functional.rotate`, by an angle from `degrees` (least, most), or from -degrees to degrees for one number."""
+    """Rotates an image by a random angle from `degrees` (least, most), or from -degrees to degrees for one number."""
 
     brief = ("center",)
     degrees: Any
@@ -218,7 +218,7 @@ class RandomRotation(Transform):
 
 @dataclass(eq=False, repr=False)
 class RandomAffine(Transform):
-    """`functional.affine` with random parameters.
+    """Applies a random affine transform to an image: `functional.affine`.
 
     Args:
         degrees: (least, most), or one number for -degrees to degrees.
@@ -269,8 +269,9 @@ class RandomAffine(Transform):
 
 @dataclass(eq=False, repr=False)
 class ColorJitter(Transform):
-    """Brightness, contrast, saturation and hue changed in random order, by factors from (least, most), or from
-    1 - number to 1 + number for one number; the hue by a turn within -0.5 and 0.5, or from -number to number."""
+    """Color jitter: brightness, contrast, saturation and hue changed at random, in random order.
+
+    Factors are from (least, most), or from 1 - number to 1 + number; the hue's turn is from -number to number."""
 
     brightness: Any = 0
     contrast: Any = 0
@@ -315,7 +316,7 @@ def _jitter(value: object, name: str, center: float = 1.0, bound: tuple[float, f
 
 @dataclass(eq=False, repr=False)
 class RandomErasing(Transform):
-    """With probability `p` a tensor of which a random part is erased (https://arxiv.org/abs/1708.04896).
+    """Erases a random part of a tensor with probability `p` (https://arxiv.org/abs/1708.04896).
 
     Args:
         scale: the least and the most of the area that is erased; ratio: of its height / width.

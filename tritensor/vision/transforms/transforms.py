@@ -56,21 +56,21 @@ def as_pair(size: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class ToTensor(Transform):
-    """`functional.to_tensor`: a PIL picture or an array (height, width, channels) to a tensor, from 0 to 1."""
+    """Converts a PIL image or an array (height, width, channels) to a tensor, from 0 to 1: `functional.to_tensor`."""
 
     function = staticmethod(F.to_tensor)
 
 
 @dataclass(eq=False, repr=False)
 class PILToTensor(Transform):
-    """`functional.pil_to_tensor`: a PIL picture to a tensor with the same elements."""
+    """Converts a PIL image to a tensor with the same elements: `functional.pil_to_tensor`."""
 
     function = staticmethod(F.pil_to_tensor)
 
 
 @dataclass(eq=False, repr=False)
 class ToPILImage(Transform):
-    """`functional.to_pil_image`: a tensor (channels, height, width) or an array to a PIL picture, of this mode."""
+    """Converts a tensor (channels, height, width) or an array to a PIL image: `functional.to_pil_image`."""
 
     function = staticmethod(F.to_pil_image)
     brief = ("mode",)
@@ -79,7 +79,7 @@ class ToPILImage(Transform):
 
 @dataclass(eq=False, repr=False)
 class ConvertImageDtype(Transform):
-    """`functional.convert_image_dtype`: a tensor in another dtype, scaled so that white stays white."""
+    """Converts a tensor to another dtype, scaled so that white stays white: `functional.convert_image_dtype`."""
 
     function = staticmethod(F.convert_image_dtype)
     dtype: Dtype = field(repr=False)
@@ -87,7 +87,7 @@ class ConvertImageDtype(Transform):
 
 @dataclass(eq=False, repr=False)
 class Normalize(Transform):
-    """`functional.normalize`: (tensor - mean) / std, channel by channel."""
+    """Normalizes a tensor channel by channel, (tensor - mean) / std: `functional.normalize`."""
 
     function = staticmethod(F.normalize)
     mean: Sequence[float]
@@ -97,7 +97,7 @@ class Normalize(Transform):
 
 @dataclass(eq=False, repr=False)
 class Lambda(Transform):
-    """A function of one's own."""
+    """Applies a function of the caller's as a transform."""
 
     lambd: Callable[[Any], Any] = field(repr=False)
 
@@ -111,7 +111,7 @@ class Lambda(Transform):
 
 @dataclass(eq=False, repr=False)
 class Compose(Transform):
-    """One transform after the other.
+    """Composes transforms: applies one after the other.
 
     >>> print(Compose([ToTensor(), Normalize((0.5,), (0.5,))]))
     Compose(
@@ -134,7 +134,7 @@ class Compose(Transform):
 
 @dataclass(eq=False, repr=False)
 class Resize(Transform):
-    """`functional.resize`: the picture in another size."""
+    """Resizes an image: `functional.resize`."""
 
     function = staticmethod(F.resize)
     size: int | Sequence[int]
@@ -152,7 +152,7 @@ class Resize(Transform):
 
 @dataclass(eq=False, repr=False)
 class CenterCrop(Transform):
-    """`functional.center_crop`: the middle of the picture, of `size` (height, width) or a square."""
+    """Crops the middle of an image, of `size` (height, width) or a square: `functional.center_crop`."""
 
     function = staticmethod(F.center_crop)
     size: int | Sequence[int]
@@ -163,7 +163,7 @@ class CenterCrop(Transform):
 
 @dataclass(eq=False, repr=False)
 class Pad(Transform):
-    """`functional.pad`: the picture with a border; for errors see there."""
+    """Pads an image with a border; for errors see `functional.pad`."""
 
     function = staticmethod(F.pad)
     padding: int | Sequence[int]
@@ -176,7 +176,7 @@ class Pad(Transform):
 
 @dataclass(eq=False, repr=False)
 class Grayscale(Transform):
-    """`functional.rgb_to_grayscale`: the picture in grey, with 1 or 3 channels."""
+    """Converts an image to grayscale, with 1 or 3 channels: `functional.rgb_to_grayscale`."""
 
     function = staticmethod(F.rgb_to_grayscale)
     num_output_channels: int = 1
