@@ -39,7 +39,7 @@ def _promoted(call: str, input: Tensor, to_complex: bool = False) -> Tensor:
     check_tensor(f"fft_{call}", "input", 1, input)
     kind = input.dtype
     if is_half(kind):
-        raise DtypeError(f"Unsupported dtype {kind.legacy}", f"{call} takes float32 and float64", "use .float()")
+        raise DtypeError(f"Unsupported dtype {kind.legacy}", f"{call} takes float32 and float64", remedy="x.float()")
     if kind.category < FLOATING:
         kind = get_default_dtype()
     return input.to(COMPLEX_OF.get(kind, kind) if to_complex else kind)

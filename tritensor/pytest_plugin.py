@@ -30,7 +30,7 @@ from .types.devices import device as Device
 if TYPE_CHECKING:
     from .cuda.kernel_check import KernelReport
 
-_NEEDS = 'simulated devices run kernels with Triton: pip install "tritensor[triton]"'
+_NEEDS = 'simulating CUDA devices needs Triton. Fix: pip install "tritensor[triton]"'
 
 
 def parse_devices(text: str) -> list[str]:

@@ -80,7 +80,7 @@ def test_a_kernel_that_is_refused(engine: str, function: Any, unknown_function: 
     with torch.cuda.simulate(devices=1, engine=engine):
         x = torch.linspace(-1, 1, 12, device="cuda").view(3, 4)
         compiled, wanted = torch.compile(function), function(x)
-        with pytest.warns(UserWarning, match=r"one by one mul.*test_reports.py.*not_there.*torch.compiler.explain"):
+        with pytest.warns(UserWarning, match=r"(?s)one by one mul.*test_reports.py.*not_there.*torch.compiler.explain"):
             assert torch.equal(compiled(x), wanted)
         assert len(unknown_function) == 1
         for again in (compiled, torch.compile(lambda x: function(x))):

@@ -158,7 +158,7 @@ def _explain_missing() -> str:
     return explain(
         first,
         *facts,
-        remedy=('install what tritensor needs of CUDA with: pip install "tritensor[cuda]"; ' if package else "")
+        remedy=('pip install "tritensor[cuda]"; ' if package else "")
         + 'use device="cpu", or set TRITENSOR_SIMULATE_CUDA=1 to simulate a device on this machine',
     )
 

@@ -347,7 +347,7 @@ class _AsCompiled(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         # Python would take the truth value of the first comparison; Triton 3.6 refuses a chain too.
         if len(node.ops) > 1:
-            raise KernelError(f"chained comparison in a kernel: {ast.unparse(node)}; write (a < b) & (b < c)")
+            raise KernelError(f"chained comparison in a kernel: {ast.unparse(node)}", remedy="(a < b) & (b < c)")
         return self.generic_visit(node)
 
     @staticmethod

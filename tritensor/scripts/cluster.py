@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--report", action="store_true", help="print memory, messages and time of each by line")
     options = parsed(parser, arguments)
     if options.chart and find_spec("matplotlib") is None:
-        parser.error("--chart: charts are drawn by matplotlib, which is not installed: pip install matplotlib")
+        parser.error("--chart needs matplotlib, which is not installed. Fix: pip install matplotlib")
     try:
         sizes = [int(text) for text in options.nodes.split(",")]
         varied = [(name, values.split(",")) for name, _, values in (text.partition("=") for text in options.vary)]

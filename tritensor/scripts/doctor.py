@@ -62,8 +62,8 @@ def report() -> str:
                 f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
             )
     if _version("triton") == "not installed":
-        hint = 'pip install "tritensor[triton]"' if sys.platform == "linux" else "Triton is published for Linux only"
-        lines += ["", f"Simulated CUDA devices need Triton: {hint}"]
+        hint = 'Fix: pip install "tritensor[triton]"' if sys.platform == "linux" else "It is published for Linux only"
+        lines += ["", f"Simulating CUDA devices needs Triton. {hint}"]
     else:
         lack = lacks_native()
         lines += ["", f"Kernels on simulated devices are run by: {engine_of()}" + (f" ({lack})" if lack else "")]

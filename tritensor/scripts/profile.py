@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.sample < 0:
         parser.error(f"--sample: expected a number of at least 0, got {options.sample}")
     if find_spec("triton") is None:
-        parser.error("kernels are compiled by Triton, which is not installed: pip install 'tritensor[triton]' (Linux)")
+        parser.error("profile needs Triton, which is not installed. Fix: pip install 'tritensor[triton]' (Linux)")
     named = card(options.card)
     simulated = simulate(1, named.memory, named.capability, named.name, compiled=True)
     with simulated, profile(named.name, options.sample) as p:

@@ -337,6 +337,6 @@ def _load() -> Any:
         raise DistError(
             "Distributed package doesn't have NCCL built in",
             f"{type(error).__name__}: {error}",
-            remedy='install it with: pip install "tritensor[nccl]"; or use the backend "mpi"',
+            remedy='pip install "tritensor[nccl]"; or use the backend "mpi"',
         ) from error
     return binding

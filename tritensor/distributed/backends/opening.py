@@ -71,7 +71,7 @@ def load_mpi(launchers: str) -> str:
         raise DistError(
             "Distributed package doesn't have MPI built in",
             f"{type(error).__name__}: {error}".split("\n")[0],
-            remedy='install it with: pip install "tritensor[mpi]"',
+            remedy='pip install "tritensor[mpi]"',
         ) from error
     finally:
         if not chosen:

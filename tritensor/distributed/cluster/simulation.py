@@ -19,7 +19,7 @@ from ...drivers.counted import CountedDevice
 from ...drivers.current import use
 from ...drivers.sizes import parse_memory
 from ...drivers.streams import Stream
-from ...errors import ArgumentError, DeviceError
+from ...errors import ArgumentError, DeviceError, DistError
 from ...runtime.launch import Request
 from .. import groups, traffic
 from ..job import Job
@@ -190,7 +190,7 @@ def simulate(
             remedy="pip install 'tritensor[triton]' (Linux)",
         )
     if groups.is_initialized():
-        raise RuntimeError("simulate: this process has joined a job already; call destroy_process_group() first")
+        raise DistError("simulate: this process has joined a job already", remedy="call destroy_process_group() first")
     cluster = Cluster(nodes, gpus_per_node, of, links, rank)
     size = of.memory if memory is None else parse_memory(memory)
     rates = of.dram, of.pcie

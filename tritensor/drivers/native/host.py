@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import warn
+from ...errors import explain, warn
 from ..selection import lacks_native
 from ..simulator import Simulator
 from .driver import NativeSimulator
@@ -67,7 +67,5 @@ def host() -> Any:
 
 @cache
 def _say(lack: str) -> None:
-    warn(
-        f"Triton kernels on CPU tensors are interpreted, some hundred times slower: {lack}\n"
-        "  pip install 'tritensor[native]' (Linux on x86-64)"
-    )
+    words = f"Triton kernels on CPU tensors are interpreted, some hundred times slower: {lack}"
+    warn(explain(words, remedy="pip install 'tritensor[native]' (Linux on x86-64)"))

@@ -108,7 +108,7 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
     must = locked and found._off_host  # any tensor on a device can be written
     if copy is False and (copied or must):
         fact = "must not be written" if must else "was copied by its producer"
-        raise ExchangeError(f"cannot take memory that {fact} without copying. Set copy=None or copy=True.")
+        raise ExchangeError(f"cannot take memory that {fact} without copying", remedy="copy=None or copy=True")
     return _placed(found, "DLPack tensor", place or found.device, must or (None if copied else copy))
 
 
@@ -149,9 +149,8 @@ def _placed(x: Tensor, what: str, place: devices.device, copy: bool | None) -> T
     if x._needs:
         raise ExchangeError("Can't export tensors that require gradient, use tensor.detach()")
     if copy is False and place is not x.device:
-        raise ExchangeError(
-            f"cannot move {what} from {x.device} to {place} without copying. Set copy=None or copy=True."
-        )
+        words = f"cannot move {what} from {x.device} to {place} without copying"
+        raise ExchangeError(words, remedy="copy=None or copy=True")
     return x.detach().to(place, copy=bool(copy))
 
 

@@ -59,7 +59,7 @@ def arange(
             and a number that int64 does not hold. ValueError: int64, and a step below 1.
     """
     if start is _MISSING and end is _MISSING:
-        raise ArgumentError("arange() received an invalid combination of arguments - got ()", "give an end")
+        raise ArgumentError("arange() received an invalid combination of arguments - got ()", remedy="give an end")
     if end is _MISSING:
         start, end = 0, start
     elif start is _MISSING:

@@ -34,7 +34,7 @@ def _freedom(
         dim, unbiased = None, dim
     dim, keepdim = keywords(name, dim, keepdim, others)
     if unbiased is not None and correction is not None:
-        raise ArgumentError(f"{name}(): unbiased and correction say the same thing; give one of them")
+        raise ArgumentError(f"{name}(): unbiased and correction say the same thing", remedy="give one of them")
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     if isinstance(correction, complex):

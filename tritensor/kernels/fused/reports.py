@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...autograd import watched
-from ...errors import DeviceError, KernelError, warn
+from ...errors import DeviceError, KernelError, explain, warn
 from ...operators import Operator
 from ...operators.deferring import Step
 from ...runtime.replay import table
@@ -40,10 +40,9 @@ def refuse(operator: Operator, device: devices.device, why: str, steps: Sequence
     """Remember that a group's kernel was refused, and warn of it the first time."""
     if refused.setdefault((operator, device), why) is why:
         first, last = why.splitlines()[0], why.splitlines()[-1].strip()
-        warn(
-            f"torch.compile computes one by one {noted_at(steps)}: {first}: {last}. Please report it with "
-            "e = torch.compiler.explain(function)(...): print(e, *e.kernels)"
-        )
+        words = f"torch.compile computes one by one {noted_at(steps)}: {first}: {last}"
+        remedy = "report it, with e = torch.compiler.explain(function)(...): print(e, *e.kernels)"
+        warn(explain(words, remedy=remedy))
 
 
 def watch(
