@@ -24,7 +24,7 @@ def page() -> str:
         "",
         "Made from the table in `tests/programs/known.py` by `python -m tools.generate`; do not edit. Random programs",
         "run in both libraries, statement by statement (`python -m tests.programs`): hundreds in the tests, a hundred",
-        "thousand every night. So do the samples of PyTorch's own tests (`python -m tests.samples`). What differs is",
+        "thousand every night. So do the samples of PyTorch's own tests (`python -m tests.samples`). A difference is",
         "of one of these kinds, or a defect.",
     ]
     for outcome, (heading, text) in HEADINGS.items():

@@ -90,7 +90,7 @@ KNOWN: tuple[Known, ...] = (
         "Triangles of tensors that repeat elements in memory",
         REFUSED,
         r"more than one element of the written-to tensor",
-        "What they would be depends on an order of writing; PyTorch's other changes in place refuse them, too.",
+        "Their elements would depend on an order of writing; PyTorch's other changes in place refuse them, too.",
         "torch.ones(1, 2).expand(2, 2).tril_()",
         r"tri[lu]_\(",
     ),
@@ -154,7 +154,7 @@ KNOWN: tuple[Known, ...] = (
         "Slices that go backwards",
         ACCEPTED,
         "step must be greater than zero",
-        "NumPy and the array API standard have them, and libraries use them. What is read so is a copy.",
+        "NumPy and the array API standard have them, and libraries use them. The result is a copy.",
         "x[::-1]",
     ),
     Known(

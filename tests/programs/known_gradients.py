@@ -27,7 +27,7 @@ GRADIENTS: tuple[Known, ...] = (
         "Gradients of a least distance that is nan",
         VALUE,
         r"(?s)^grad's value of.*torch: .*nan",
-        "What is not the least has no gradient; PyTorch multiplies nan by 0 for it.",
+        "Elements that are not the least have no gradient; PyTorch multiplies nan by 0 for them.",
         "torch.nn.functional.pairwise_distance(x, y, p=-inf)  # with a nan",
         "backward",
         r"p=-?inf",

@@ -43,7 +43,7 @@ LINEAR: tuple[Known, ...] = (
         "The inverse of a singular matrix",
         VALUE,
         r"(?s)^(grad's )?value of.*nan",
-        "Where nothing is raised, all of it is nan; PyTorch returns what the elimination left.",
+        "If nothing is raised, all of it is nan; PyTorch returns what the elimination left.",
         "torch.linalg.inv_ex(torch.zeros(2, 2))[0]",
         program=r"((inv|solve)_ex|logdet)\(",
     ),

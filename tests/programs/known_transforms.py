@@ -67,7 +67,7 @@ TRANSFORMS: tuple[Known, ...] = (
         "Derivatives beyond 1e15",
         VALUE,
         r"^value (\[\d+\] )*of r\d(?s:.*)\de\+(1[5-9]|[2-9]\d|\d{3})",
-        "What cancels in them, and sines of numbers as large, have no digits left in either library.",
+        "Differences in them that cancel, and sines of numbers as large, have no digits left in either library.",
         "torch.func.grad(lambda x: (x * 50).exp().cos())(torch.tensor(1.0))",
     ),
     Known(
