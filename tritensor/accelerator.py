@@ -1,4 +1,4 @@
-"""The device that programs should use, by `torch.accelerator`'s names: CUDA, real or simulated, or none."""
+"""The current accelerator, by `torch.accelerator`'s names: CUDA, real or simulated, or none."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ _PLAIN = frozenset((bool, str, type(None)))  # a number changes from call to cal
 
 
 def explain(fn: Callable[..., Any], card: str = "") -> Callable[..., Explanation]:
-    """What `compile` makes of a call of a function: kernels, their texts, memory traffic, and where it computes early.
+    """Explain what `compile` makes of a call: kernels, their texts, memory traffic, and where it computes early.
 
     Args:
         card: "a100", "h100" or "h200", to divide the traffic by the bandwidth of its data sheet: `predicted` of the

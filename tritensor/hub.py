@@ -1,4 +1,4 @@
-"""Checkpoints from the web, kept in a folder, by `torch.hub`'s names. Repositories of programs are not run."""
+"""Download checkpoints into a folder, by `torch.hub`'s names. Repositories of programs are not run."""
 
 from __future__ import annotations
 

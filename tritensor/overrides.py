@@ -1,4 +1,4 @@
-"""`__torch_function__`: classes and modes that decide what public functions and methods of Tensor return."""
+"""`__torch_function__`: classes and modes that override public functions and methods of Tensor."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ has_torch_function_unary = has_torch_function_variadic
 def handle_torch_function(
     public_api: Function, relevant_args: Iterable[object], *args: object, **kwargs: object
 ) -> Any:
-    """What the innermost mode or one of the arguments returns in place of a function of one's own.
+    """Call the innermost mode, or the override of an argument, in place of a function of one's own.
 
     Raises:
         ArgumentError: none of them has a result.

@@ -1,6 +1,6 @@
-"""The profiler of a program: which public functions it calls, for how long, and where; tables and timelines of that.
+"""Profile a program: its calls of public functions, their times and lines, as tables and timelines.
 
-What kernels ask of a card is another thing: `tritensor.cuda.profile`.
+`tritensor.cuda.profile` counts what kernels ask of a card.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ += ["record_function", "schedule", "supported_activities", "tensorboard_
 
 
 class ProfilerActivity(Enum):
-    """What is measured: the time of the host, and of devices."""
+    """The activities that are measured: the time of the host, and of devices."""
 
     CPU = 0
     XPU = 1
@@ -37,7 +37,7 @@ class ProfilerActivity(Enum):
 
 
 class ProfilerAction(Enum):
-    """What a profiler does in a step."""
+    """The actions of a profiler in a step."""
 
     NONE = 0
     WARMUP = 1

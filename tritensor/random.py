@@ -1,4 +1,4 @@
-"""Random numbers, as `torch.random` names them: seeds, generators, and tensors of random numbers."""
+"""Random numbers, by `torch.random`'s names: seeds, generators, and tensors of random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients: the modes of recording, the tape, and the backward pass."""
+"""Automatic differentiation: `backward`, `grad`, the modes of gradient recording, and the tape."""
 
 from __future__ import annotations
 

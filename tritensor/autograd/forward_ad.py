@@ -1,4 +1,4 @@
-"""Forward mode: dual tensors, which take the derivative in one direction with them through every operator.
+"""Forward-mode differentiation: dual tensors carry the derivative in one direction through every operator.
 
 with forward_ad.dual_level():
     dual = forward_ad.make_dual(x, direction)

@@ -1,4 +1,4 @@
-"""The tape as users see it: nodes of PyTorch's classes, with the leaves at their ends, and hooks on what they save.
+"""The autograd graph: nodes of PyTorch's classes with leaves at their ends, and hooks on saved tensors.
 
 The tape itself has one class of nodes. Objects for `x.grad_fn` and `next_functions` are made when they are asked for;
 each node has one, for as long as somebody has it.

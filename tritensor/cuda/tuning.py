@@ -51,13 +51,13 @@ def tune(fn: Callable[..., object], *args: object, card: str | None = None, **kw
     """Autotune the kernels that `fn(*args, **kwargs)` launches: try their tiles, warps and stages, and keep the best.
 
     The first launch of each problem (a product of such sizes, say) is repeated with every configuration that its table
-    has. What is found holds from then on in every process on a card of this kind; it is in a file in the folder of
+    has. The choice holds from then on in every process on a card of this kind; it is in a file in the folder of
     `settings.cache_dir`, or in Triton's cache directory. Times are measured on a card. On a compiled simulated device
     they are predicted, from a sample of the blocks: results of `fn` are then not all computed, and a card's own
     measurements replace them.
 
     Args:
-        fn: called once, for instance a step of training. What a kernel adds to in place is added to several times.
+        fn: called once, for instance a step of training. A kernel that adds in place adds several times.
         card: in simulation, the card to predict for: "a100", "h100", "h200"; by the device's capability if left out.
 
     >>> import tritensor as torch

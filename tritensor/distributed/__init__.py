@@ -1,4 +1,4 @@
-"""Several processes that work together, with PyTorch's names.
+"""Distributed computing with PyTorch's names: process groups, collectives, sharding, in several processes.
 
     python -m tritensor launch -n 4 train.py
     mpiexec -n 4 python train.py

@@ -1,4 +1,4 @@
-"""Regions that parameters and samples of distributions lie in: `check(value)` says where, one truth for each event."""
+"""Constraints of parameters and samples of distributions: `check(value)` tests the value of each event."""
 
 from __future__ import annotations
 

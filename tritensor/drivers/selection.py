@@ -190,9 +190,9 @@ def simulate(
         capability: the result of `get_device_capability`.
         name: the result of `get_device_name`; the word Simulated is added.
         compiled: run the kernels as they are compiled for a card of that capability, 8.0 or 9.0, and not as they are
-            written: approximate division, vectorised loads and tensor cores as on the card. What a card leaves
-            undefined is an error that names the line: a race in shared memory, a barrier that not all threads reach, a
-            misaligned address. The default is the setting `TRITENSOR_SIMULATE_COMPILED`.
+            written: approximate division, vectorised loads and tensor cores as on the card. Behaviour that a card
+            leaves undefined is an error that names the line: a race in shared memory, a barrier that not all threads
+            reach, a misaligned address. The default is the setting `TRITENSOR_SIMULATE_COMPILED`.
             The same as `engine="compiled"`.
         races: find what depends on the order of a kernel's programs, and reads of memory that nothing has written:
             both are errors that name the line. Of compiled kernels also Hopper's fences and waits that are missing.

@@ -1,4 +1,4 @@
-"""Transformations of functions: derivatives of functions as functions, and functions of one sample on batches.
+"""Function transforms: `grad`, `jacrev`, `hessian` and others return functions; `vmap` adds a batch.
 
     per_sample = vmap(grad(loss), in_dims=(None, 0, 0))
 

@@ -89,7 +89,7 @@ def jacfwd(
     tensor([[1., 0.],
             [0., 1.]])
 
-    The runs are one run of `vmap`, with its `randomness`. What it returns is described at `jacrev`.
+    The runs are one run of `vmap`, with its `randomness`. See `jacrev` for what it returns.
 
     Raises:
         RuntimeError: as `jvp`.

@@ -28,7 +28,7 @@ def functional_call(
     >>> torch.func.functional_call(layer, {"weight": torch.tensor([[3.0]])}, torch.tensor([2.0]))
     tensor([6.])
 
-    What the call assigns to them is in the dict afterwards, and not in the module.
+    Values that the call assigns to them are in the dict afterwards, and not in the module.
 
     Args:
         parameter_and_buffer_dicts: tensors by their paths, or several such dicts; the others are the module's own.

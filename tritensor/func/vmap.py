@@ -37,7 +37,7 @@ def vmap(
     tensor([5., 5., 5.])
 
     Inside of `func` a tensor has the shape of one sample. An operator without a batching rule runs once for each
-    sample, with a warning. What depends on the elements of a sample, such as `if x.sum() > 0` or `x.item()`, raises.
+    sample, with a warning. Code that depends on elements of a sample, `if x.sum() > 0` or `x.item()`, raises.
 
     Args:
         in_dims: the dimension of the samples in each input, None for inputs that all samples share; an int for all

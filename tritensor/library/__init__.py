@@ -1,4 +1,4 @@
-"""A program's own operators: what they compute on each device, their gradients, and what they say without computing."""
+"""Custom operators: their kernels for each device, gradients, and shapes on meta tensors."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Own(Namespace):
 
 
 class Namespaces:
-    """What `tritensor.ops` is: the operators by namespace and name, `ops.mylib.sin(x)`; any namespace is there."""
+    """`tritensor.ops`: the operators by namespace and name, `ops.mylib.sin(x)`; any namespace is there."""
 
     aten = Own("aten")
 

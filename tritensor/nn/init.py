@@ -1,4 +1,4 @@
-"""Filling parameters with starting values, in place and not recorded by autograd.
+"""Initialize parameters, in place and not recorded by autograd.
 
 Every random function takes a `generator`, and the same seed gives the same values on every device.
 """

@@ -242,7 +242,7 @@ class Optimizer:
     def state_of(self, param: Tensor, state: dict[str, Any] | None = None) -> dict[str, Any]:
         """The parameter's state, on the parameter's device and, if it is floating, in its dtype.
 
-        What is counted ("step") is not converted. If a move fails, the state is unchanged.
+        Counts ("step") are not converted. If a move fails, the state is unchanged.
         """
         state = self.state[param] if state is None else state
         moved = {

@@ -1,4 +1,4 @@
-"""Averages of a model over its training: stochastic weight averaging, and exponential moving averages.
+"""Stochastic weight averaging (SWA) and exponential moving averages (EMA) of a model.
 
 From Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018.
 """

@@ -1,4 +1,4 @@
-"""Windows of `M` numbers, symmetric unless `sym` is false: then that of one more without its last.
+"""Window functions of `M` numbers, symmetric unless `sym` is false: then that of one more without its last.
 
 All take `dtype` (float32 or float64), `device` and `requires_grad`, and raise ValueError for a negative length or
 another dtype. They are computed in float64 on the host.

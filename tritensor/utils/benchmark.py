@@ -1,4 +1,4 @@
-"""Times of statements, with their spread, and tables that compare them."""
+"""Time statements, with their spread, and compare them in tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a model whose intermediate values are not kept for the backward pass, which computes them again."""
+"""Activation checkpointing: intermediate values are not kept for the backward pass, but computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of pictures to tensors (channels, height, width) of uint8, and tensors to files."""
+"""Read image files into tensors (channels, height, width) of uint8, and write tensors to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of pictures with torchvision's structure and names of parameters, so that its checkpoints load.
+"""Image models with torchvision's structure and names of parameters, so that its checkpoints load.
 
 model = resnet18()
 model.load_state_dict(tritensor.load("resnet18-f37072fd.pth"))

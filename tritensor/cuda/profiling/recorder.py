@@ -26,8 +26,8 @@ _SLOW = 0.05  # seconds that a launch takes, from which on one that is alike is 
 class profile:
     """Profile kernels on a simulated device: count what the block's launches ask of a card, and predict their time.
 
-    The current device has to be a compiled simulated one. What is counted is in `launches`; `str(p)` is a table with a
-    line a kernel. Nothing is measured: a time is predicted from published figures of the card, and says so.
+    The current device has to be a compiled simulated one. Counts are in `launches`; `str(p)` is a table with a line a
+    kernel. Nothing is measured: a time is predicted from published figures of the card, and says so.
 
     Args:
         card: "a100", "h100" or "h200".

@@ -18,7 +18,7 @@ _MANY = 1000  # iterations that a process runs for others without a warning
 
 
 class JoinHook:
-    """What a process does for a `Joinable` once its own inputs are used up."""
+    """The actions of a process for a `Joinable` once its own inputs are used up."""
 
     def main_hook(self) -> None:
         """Start the collectives of one iteration; called for every iteration of the processes that have inputs."""

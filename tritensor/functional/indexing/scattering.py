@@ -30,7 +30,7 @@ def scatter(
     Args:
         reduce: "add" or "multiply" to add to what is there, or to multiply it.
 
-    Where positions repeat, the last element is written on the CPU and any one of them on a CUDA device.
+    If positions repeat, the last element is written on the CPU and any one of them on a CUDA device.
 
     >>> import tritensor as torch
     >>> torch.zeros(2, 3).scatter(0, torch.tensor([[1, 0, 1]]), 5.0)

@@ -75,8 +75,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @public(package=False)
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Applies alpha dropout: while training, sets elements to SELU's lowest value with probability `p`, then scales and
-    shifts all.
+    """Applies alpha dropout: in training sets elements to SELU's lowest value, then scales and shifts all.
 
     Mean 0 and variance 1 are kept. From "Self-normalizing neural networks" (Klambauer and others, 2017).
 

@@ -31,8 +31,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Applies batch normalisation: zero mean and unit variance for each channel of (N, C, ...), then a scale and a
-    shift (Ioffe and Szegedy 2015).
+    """Applies batch normalisation: zero mean and unit variance for each channel of (N, C, ...), then scale and shift.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.batch_norm(torch.tensor([[1., 5.], [3., 5.]]), None, None, training=True)
@@ -74,8 +73,7 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Applies instance normalisation: zero mean and unit variance for each channel of each example of (N, C, ...), then
-    a scale and a shift.
+    """Applies instance normalisation: zero mean and unit variance for each channel of each example of (N, C, ...).
 
     >>> import tritensor as torch
     >>> torch.nn.functional.instance_norm(torch.tensor([[[1., 3.], [2., 8.]]]))
@@ -100,8 +98,7 @@ def instance_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Applies group normalisation: zero mean and unit variance for groups of channels of each example of (N, C, ...),
-    then a scale and a shift.
+    """Applies group normalisation: zero mean and unit variance for groups of channels of an example of (N, C, ...).
 
     >>> import tritensor as torch
     >>> torch.nn.functional.group_norm(torch.tensor([[1., 3., 5., 5.]]), 2)

@@ -1,6 +1,6 @@
-"""`torch.nn.attention.flex_attention`: attention whose scores a Python function changes, and another one masks.
+"""`torch.nn.attention.flex_attention`: attention with a function that changes scores, and one that masks them.
 
-What is computed follows the blocks that a `BlockMask` keeps. On a device the kernels of `scaled_dot_product_attention`
+Only the blocks that a `BlockMask` keeps are computed. On a device the kernels of `scaled_dot_product_attention`
 pass over its lists and call the functions, which `traced.py` writes for them. Otherwise, and of what cannot be traced,
 rows of blocks that keep equally many are computed at once, their keys gathered: functions of a score run under `vmap`
 on all scores of these rows; without one, the rows go to `scaled_dot_product_attention`, which holds no scores.

@@ -1,4 +1,4 @@
-"""Modules on several devices: `DataParallel` within one process, `DistributedDataParallel` in one process each."""
+"""Data parallelism: `DataParallel` within one process, `DistributedDataParallel` with a process for each device."""
 
 from __future__ import annotations
 

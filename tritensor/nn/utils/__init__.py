@@ -1,4 +1,4 @@
-"""Functions on all parameters at once, parameters computed from others, and layers made one."""
+"""Utilities for modules: gradient clipping, weight and spectral normalisation, fused layers, parameter vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters that are computed from others whenever they are read, with PyTorch's names for what they are made of."""
+"""Parametrizations: parameters that are computed from others whenever they are read."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def transfer_parametrizations_and_params(
     """Copy parametrizations and their parameters to another module; returns that module.
 
     Args:
-        tensor_name: the one that is transferred; all unless given. What the other module lacks it is given.
+        tensor_name: the one that is transferred; all unless given. Names that the other module lacks are added to it.
 
     Raises:
         KeyError: it has no parametrization. ValueError: as for `register_parametrization`.

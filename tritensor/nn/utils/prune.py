@@ -1,4 +1,4 @@
-"""Parameters some of whose elements are zero: masks, and the methods that choose what they cover."""
+"""Pruning: masks that set elements of parameters to zero, and the methods that choose these elements."""
 
 from __future__ import annotations
 

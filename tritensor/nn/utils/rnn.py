@@ -1,4 +1,4 @@
-"""Sequences of several lengths: padded to one tensor, or packed one step after the other."""
+"""Sequences of several lengths: padded to one tensor, or packed (`PackedSequence`)."""
 
 from __future__ import annotations
 

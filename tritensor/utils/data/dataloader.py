@@ -40,7 +40,7 @@ class DataLoader:
         batch_sampler: which lists of indices to use; excludes `batch_size`, `shuffle`, `sampler` and `drop_last`.
         num_workers: how many processes make batches ahead of time; 0 makes them here. The order of the batches does
             not depend on the number. Each worker has its own copy of the dataset and its own seeds of `random`, NumPy
-            and tritensor; its arrays arrive in shared memory. Whatever it raises is raised here.
+            and tritensor; its arrays arrive in shared memory. Its exceptions are raised here.
         collate_fn: joins a list of examples into a batch; `default_collate` unless given.
         pin_memory: put batches in page-locked memory; without a CUDA device nothing happens.
         drop_last: leave out the last batch if it is shorter.

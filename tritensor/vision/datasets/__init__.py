@@ -1,4 +1,4 @@
-"""Data sets of pictures, in torchvision's folders and with its parameters."""
+"""Image datasets, in torchvision's folders and with its parameters."""
 
 from __future__ import annotations
 

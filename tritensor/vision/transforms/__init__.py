@@ -1,4 +1,4 @@
-"""Transforms of pictures, PIL pictures and tensors, with torchvision's names, parameters and results.
+"""Image transforms of PIL images and tensors, with torchvision's names, parameters and results.
 
 Random parameters are drawn from tritensor's generator: `manual_seed` determines them, and each worker of a DataLoader
 has its own. A parameter of another type raises a TypeError and one out of range a ValueError when the transform is

@@ -1,7 +1,7 @@
-"""Functions of pictures, of which each takes a PIL picture or a tensor (..., channels, height, width).
+"""Image transforms as functions, of which each takes a PIL image or a tensor (..., channels, height, width).
 
-Their names, parameters and results are torchvision's. What is neither raises a TypeError, and so does a tensor of fewer
-than two dimensions.
+Their names, parameters and results are torchvision's. Anything else raises a TypeError, and so
+does a tensor of fewer than two dimensions.
 """
 
 from __future__ import annotations
