@@ -15,6 +15,7 @@ import pytest
 
 from ..needs import HAS_TRITON
 from .programs import ROOT
+from .test_blocks import missing
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 
@@ -70,7 +71,7 @@ def test_it_keeps_the_rules(tutorial: Path) -> None:
     assert re.search(r"^# Next\n# ----$", end, re.MULTILINE)
     assert re.search(r"<\S+\.html(#\S+)?>`_", end), "it leads on"
     pages = [(tutorial.parent / link).with_suffix("") for link in re.findall(r"<(\.\./[\w./]+)\.html", text)]
-    made = ("operators", "reference", "benchmarks")
+    made = ("examples", "operators", "reference", "benchmarks")
     missing = [page for page in pages if page.parent.name not in made and not page.with_suffix(".md").exists()]
     assert missing == []
     beside = re.findall(r"<(\w+)\.html", text)
@@ -88,6 +89,11 @@ def test_its_notebook_has_code_that_compiles(tutorial: Path) -> None:
 @pytest.mark.skipif(not HAS_TRITON, reason="simulated devices need Triton")
 class TestRun:
     """Whole: each takes seconds."""
+
+    @pytest.fixture(autouse=True)
+    def _libraries(self, tutorial: Path) -> None:
+        if missing(tutorial.read_text("utf-8")):
+            pytest.skip("it needs what is installed by tritensor[docs]")
 
     def test_as_a_script(self, tutorial: Path, tmp_path: Path) -> None:
         pytest.importorskip("matplotlib")

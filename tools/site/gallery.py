@@ -11,6 +11,8 @@ from .pictures import STYLE, inline
 __all__ = ["CONF", "ORDER", "head", "reset", "scrape"]
 
 ORDER = ("gradients.py", "digits.py", "placement.py", "resuming.py", "kernel.py")
+# the last one leaves PyTorch's name in its process
+ORDER += ("compiling.py", "pipeline.py", "profiling.py", "fine_tuning.py")
 CONF: dict[str, Any] = {
     "examples_dirs": "tutorials",
     "gallery_dirs": "learn",
