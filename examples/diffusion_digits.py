@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300, help="of training, of 16 pictures each")
     parser.add_argument("--paint", type=int, default=20, help="steps of painting")
     parser.add_argument("--folder", type=Path, help="where the model is saved, with what it computes of one picture")
+    parser.add_argument("--picture", type=Path, help="where to draw what is painted")
     options = parser.parse_args()
     torch.manual_seed(0)
 
@@ -71,6 +72,10 @@ def main() -> None:
     for row in range(8):
         print("  ".join("".join(" .:*#"[int((x + 1) * 2.49)] * 2 for x in one[0, row].tolist()) for one in painted))
 
+    if options.picture:
+        from matplotlib import image
+
+        image.imsave(options.picture, -torch.cat(list(painted[:, 0]), 1).numpy(), cmap="gray")
     if options.folder:
         model.save_pretrained(options.folder)
         asked = {"sample": painted[:1], "timestep": torch.tensor([7])}

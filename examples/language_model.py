@@ -15,6 +15,7 @@ import math
 import sys
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from pydoc_data.topics import topics
 
 from tqdm import tqdm
@@ -177,7 +178,7 @@ def captured(model, optimizer, into_x, into_y):
 
 
 def train(model, text, arguments, device):
-    """Train in place; returns the seconds that the steps took."""
+    """Train in place; returns the seconds that the steps took, and the loss of every tenth step."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.lr, weight_decay=0.1, capturable=arguments.graph)
 
     def batch():
@@ -188,14 +189,15 @@ def train(model, text, arguments, device):
 
     if arguments.graph:
         step = captured(model, optimizer, *(part.to(device) for part in batch()))
-    start = time.perf_counter()
+    losses, start = [], time.perf_counter()
     with tqdm(total=arguments.steps, desc=f"training on {device}", unit="step", mininterval=0.25) as bar:
         for number in range(arguments.steps):
             loss = step(*batch())
-            if number % 10 == 0 or number == arguments.steps - 1:  # reading the loss waits for the device
-                bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+            if number % 10 == 0:  # reading the loss waits for the device
+                losses.append(loss.item())
+                bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
             bar.update()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, losses
 
 
 @torch.no_grad()
@@ -225,6 +227,7 @@ def parse_arguments():
     ):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} ({value})")
     parser.add_argument("--lr", type=float, default=3e-3, metavar="RATE", help="learning rate (0.003)")
+    parser.add_argument("--picture", type=Path, metavar="PATH", help="where to draw the curve of the losses")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="P", help="share of what is dropped (0)")
     arguments = parser.parse_args()
     if arguments.graph and arguments.device == "cpu":
@@ -244,12 +247,16 @@ def teach(model, text, arguments, device, train, loss_on):
 
     before = loss_on(model, test_text, arguments, device)
     model.train()
-    seconds = train(model, train_text, arguments, device)
+    seconds, losses = train(model, train_text, arguments, device)
     after = loss_on(model, test_text, arguments, device)
     print(
         f"loss on text that it has not seen: {before:.3f}, after {arguments.steps} steps in {seconds:.1f} s {after:.3f}"
     )
 
+    if arguments.picture:
+        from training import draw_losses
+
+        draw_losses(losses, arguments.picture, every=10, unit="step")
     written = model.write(torch.tensor([[letters.index("T")]], device=device), arguments.write)
     print("".join(letters[number] for number in written[0].tolist()))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from pathlib import Path
 
 import lightning
 import torch
@@ -50,6 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--accelerator", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--picture", type=Path, help="where to draw digits with what is read")
     options = parser.parse_args()
     lightning.seed_everything(0, verbose=False)
 
@@ -71,8 +73,19 @@ def main() -> None:
         best = Reader.load_from_checkpoint(kept.best_model_path, map_location="cpu").eval()
     pictures, labels = (torch.stack(each) for each in zip(*others))
     with torch.no_grad():
-        right = (best(pictures).argmax(-1) == labels).float().mean().item()
+        read = best(pictures).argmax(-1)
+    right = (read == labels).float().mean().item()
     print(f"the best of {trainer.current_epoch} epochs reads {right:.1%} of {len(others)} other digits")
+    if options.picture:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        order = (read == labels).long().argsort()  # the mistakes first
+        for axes, i in zip(figure.subplots(4, 6).flat, order.tolist()):
+            axes.imshow(pictures[i].numpy(), cmap="gray_r")
+            axes.set_title(f"{read[i]}", fontsize=9, color="k" if read[i] == labels[i] else "r")
+            axes.set(xticks=(), yticks=())
+        figure.savefig(options.picture, dpi=150)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ def make_tokenizer(text: list[str]) -> PreTrainedTokenizerFast:
 
 def train(
     model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, text: list[str], epochs: int, rate: float
-) -> None:
-    """Train a model on a text with transformers' Trainer."""
+) -> list[float]:
+    """Train a model on a text with transformers' Trainer; returns the loss of every few steps."""
     rows = [tokenizer(sentence, return_token_type_ids=False) for sentence in text]
     with tempfile.TemporaryDirectory() as folder:
         how = TrainingArguments(
@@ -60,11 +60,13 @@ def train(
             lr_scheduler_type="cosine",
             save_strategy="no",
             report_to=[],
-            logging_steps=50,
+            logging_steps=20,
             use_cpu=model.device.type == "cpu",
         )
         collate = DataCollatorForLanguageModeling(tokenizer, mlm=False)
-        Trainer(model=model, args=how, train_dataset=rows, data_collator=collate).train()
+        trainer = Trainer(model=model, args=how, train_dataset=rows, data_collator=collate)
+        trainer.train()
+    return [each["loss"] for each in trainer.state.log_history if "loss" in each]
 
 
 def answer(model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, question: str) -> str:
@@ -91,6 +93,7 @@ def main() -> None:
     parser.add_argument("--tuned", type=int, default=60, help="epochs over the products, of the LoRA weights alone")
     parser.add_argument("--sentences", type=int, default=100, help="of each kind, to learn from")
     parser.add_argument("--folder", type=Path, help="where the model is saved, with the scores of one sentence")
+    parser.add_argument("--picture", type=Path, help="where to draw the curves of the losses")
     options = parser.parse_args()
     torch.manual_seed(0)
 
@@ -109,17 +112,22 @@ def main() -> None:
         eos_token_id=tokenizer.eos_token_id,
     )
     model = LlamaForCausalLM(shape).to(options.device)
-    train(model, tokenizer, sums, options.epochs, 5e-3)
+    learned = train(model, tokenizer, sums, options.epochs, 5e-3)
     print(f"sums: {score(model.eval(), tokenizer, sums)} are right, on {model.device}")
 
     config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
     tuned = get_peft_model(model, config)
     tuned.print_trainable_parameters()
-    train(tuned, tokenizer, products, options.tuned, 1e-2)
+    tuning = train(tuned, tokenizer, products, options.tuned, 1e-2)
     whole = tuned.merge_and_unload().eval()
     print(f"products: {score(whole, tokenizer, products)} are right")
     print("two times three is", answer(whole, tokenizer, "two times three is"))
 
+    if options.picture:
+        from training import draw_losses
+
+        losses = [(each, None) for each in learned] + [(None, each) for each in tuning]
+        draw_losses(losses, options.picture, "sums", "products, by LoRA", every=20, unit="step")
     if options.folder:
         whole.save_pretrained(options.folder)
         tokenizer.save_pretrained(options.folder)

@@ -11,6 +11,7 @@ by side: each step goes on from the states in which the one before has ended.
 import argparse
 import sys
 import time
+from pathlib import Path
 
 from language_model import load_text, teach
 from tqdm import tqdm
@@ -67,18 +68,19 @@ def training_step(model, optimizer, x, y, states):
 
 
 def train(model, text, arguments, device):
-    """Train in place; returns the seconds that the steps took."""
+    """Train in place; returns the seconds that the steps took, and the loss of every tenth step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.lr)
     pieces, states = pieces_of(text, arguments.batch, arguments.context), None
-    start = time.perf_counter()
+    losses, start = [], time.perf_counter()
     with tqdm(total=arguments.steps, desc=f"training on {device}", unit="step", mininterval=0.25) as bar:
         for number in range(arguments.steps):
             x, y = next(pieces)
             loss, states = training_step(model, optimizer, x.to(device), y.to(device), states)
-            if number % 10 == 0 or number == arguments.steps - 1:  # reading the loss waits for the device
-                bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+            if number % 10 == 0:  # reading the loss waits for the device
+                losses.append(loss.item())
+                bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
             bar.update()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, losses
 
 
 @torch.no_grad()
@@ -105,6 +107,7 @@ def parse_arguments():
     ):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} ({value})")
     parser.add_argument("--lr", type=float, default=5e-3, metavar="RATE", help="learning rate (0.005)")
+    parser.add_argument("--picture", type=Path, metavar="PATH", help="where to draw the curve of the losses")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="P", help="share dropped between layers (0)")
     return parser.parse_args()
 

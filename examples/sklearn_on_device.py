@@ -13,6 +13,7 @@ import argparse
 import os
 import sys
 import time
+from pathlib import Path
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # SciPy reads it when it is imported, and scikit-learn imports SciPy
 
@@ -38,6 +39,7 @@ def parse_arguments():
     parser.add_argument(
         "--samples", type=int, default=1797, metavar="N", help="digits, and of them a quarter to test on"
     )
+    parser.add_argument("--picture", type=Path, metavar="PATH", help="where to draw the predictions")
     return parser.parse_args()
 
 
@@ -55,16 +57,30 @@ def predicted(x, y):
     return test_y, model.fit(train_x, train_y).predict(test_x)
 
 
+def draw(results, path):
+    """Write a picture of which digits were taken for which, and of the illness beside its prediction."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.imshow(confusion_matrix(*results["digits"]).cpu() ** 0.5, cmap="Blues")
+    left.set(xlabel="taken for", ylabel="digit", xticks=range(10), yticks=range(10))
+    right.scatter(*(each.cpu() for each in results["diabetes"]), s=8)
+    right.set(xlabel="progress of the illness", ylabel="predicted")
+    figure.savefig(path, dpi=150)
+
+
 def main():
     arguments = parse_arguments()
     sklearn.set_config(array_api_dispatch=True)
     tasks = {"digits": (told_apart, load_digits), "diabetes": (predicted, load_diabetes)}
+    results = {}
     for name, (task, load) in tasks.items():
         data, target = load(return_X_y=True)
         x = torch.tensor(data[: arguments.samples], dtype=torch.float32, device=arguments.device)
         y = torch.tensor(target[: arguments.samples], device=arguments.device)
         start = time.perf_counter()
-        true, guessed = task(x, y)
+        true, guessed = results[name] = task(x, y)
         print(f"{name}: {tuple(x.shape)} on {x.device}, predictions on {guessed.device}", end=", ")
         print(f"{time.perf_counter() - start:.2f} s")
         if task is told_apart:
@@ -75,6 +91,8 @@ def main():
         _, expected = task(data.astype("float32"), target)
         difference = (guessed.double().cpu() - torch.tensor(expected, dtype=torch.float64)).abs().max()
         print(f"  at most {difference.item():.1g} from what scikit-learn predicts on NumPy's arrays")
+    if arguments.picture:
+        draw(results, arguments.picture)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import argparse
 import sys
 import time
 import warnings
+from pathlib import Path
 
 try:
     from sklearn.datasets import load_digits
@@ -37,6 +38,7 @@ def parse_arguments():
     parser.add_argument("--epochs", type=int, default=20, metavar="N", help="passes over the digits at most (20)")
     parser.add_argument("--samples", type=int, default=1797, metavar="N", help="digits in all (1797)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes of the search (1)")
+    parser.add_argument("--picture", type=Path, metavar="PATH", help="where to draw the search")
     parser.add_argument("--compare", action="store_true", help="time MLPClassifier and NeuralNetClassifier, in turns")
     return parser.parse_args()
 
@@ -72,6 +74,18 @@ def compare(pixels, digits, epochs, device):
             print(f"{layers!s:>10} {dtype}  {least[0]:>11.3f} s  {least[1]:>17.3f} s  {least[1] / least[0]:>5.2f}")
 
 
+def draw(results, path):
+    """Write a picture of the search: the accuracy of each choice, with its spread over the folds."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 4), layout="constrained")
+    axes = figure.subplots()
+    names = [", ".join(map(str, chosen.values())) for chosen in results["params"]]
+    axes.errorbar(results["mean_test_score"], names, xerr=results["std_test_score"], fmt="o", capsize=4)
+    axes.set(xlabel="accuracy of 3 folds", ylabel="layers, learning rate")
+    figure.savefig(path, dpi=150)
+
+
 def main():
     arguments = parse_arguments()
     if arguments.device == "cuda" and not torch.cuda.is_available():
@@ -96,6 +110,8 @@ def main():
         layers, lr = chosen.values()
         mark = " <- the best" if chosen == search.best_params_ else ""
         print(f"{layers!s:>10} {lr:>7}  {mean:.1%} ± {spread:.1%}{mark}")
+    if arguments.picture:
+        draw(results, arguments.picture)
     print(f"{len(results['params']) * 3 + 1} fits in {seconds:.1f} s; of {len(test)} digits that were held out")
     print(f"the best reads {search.score(test, held_out):.1%}")
 

@@ -13,9 +13,10 @@ import itertools
 import re
 import sys
 from collections import Counter
+from pathlib import Path
 from pydoc_data.topics import topics
 
-from training import passes
+from training import draw_losses, passes
 
 import tritensor as torch
 from tritensor import nn
@@ -92,6 +93,7 @@ def parse_arguments():
     ):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} ({value})")
     parser.add_argument("--lr", type=float, default=3e-3, metavar="RATE", help="learning rate (0.003)")
+    parser.add_argument("--picture", type=Path, metavar="PATH", help="where to draw the curve of the losses")
     return parser.parse_args()
 
 
@@ -121,6 +123,8 @@ def main():
     losses = passes(step, loader, arguments.epochs, device, arguments.batches)
     after = accuracy_on(model, itertools.islice(unseen, arguments.batches), device)
     print(f"loss {losses[0]:.3f} at first, {losses[-1]:.3f} at last")
+    if arguments.picture:
+        draw_losses(losses, arguments.picture)
     print(f"right about sentences that it has not seen: {before:.1%}, after training {after:.1%}")
 
 

@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--pictures", type=int, default=1500, help="to learn from; the others are read in the end")
     parser.add_argument("--folder", type=Path, help="where the model is saved, with what it computes of one picture")
+    parser.add_argument("--picture", type=Path, help="where to draw the curve of the losses")
     options = parser.parse_args()
     torch.manual_seed(0)
 
@@ -42,6 +43,7 @@ def main() -> None:
     rates = timm.scheduler.CosineLRScheduler(optimizer, t_initial=options.epochs, warmup_t=1, warmup_lr_init=2e-3)
     loss_of = timm.loss.LabelSmoothingCrossEntropy(0.1)
 
+    losses = []
     for epoch in range(options.epochs):
         rates.step(epoch)
         total = timm.utils.AverageMeter()
@@ -54,6 +56,7 @@ def main() -> None:
             optimizer.step()
             average.update(model)
             total.update(loss.item(), len(inputs))
+        losses.append(total.avg)
         print(f"epoch {epoch + 1}: loss {total.avg:.3f}, learning rate {optimizer.param_groups[0]['lr']:.4f}")
 
     average.eval()
@@ -62,6 +65,10 @@ def main() -> None:
         scores = average(pictures[read].to(options.device)).cpu()
     (right,) = timm.utils.accuracy(scores, labels[read])
     print(f"{right:.1f} % of {len(scores)} other digits are read, on {options.device}")
+    if options.picture:
+        from training import draw_losses
+
+        draw_losses(losses, options.picture, unit="epoch")
     if options.folder:
         torch.save(average.module.state_dict(), options.folder / "model.pt")
         torch.save({"inputs": {"x": pictures[read][:1]}, "outputs": scores[:1]}, options.folder / "computed.pt")

@@ -35,6 +35,7 @@ def parse_arguments():
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--epochs", type=int, default=20, metavar="N", help="passes over the training digits (20)")
     parser.add_argument("--save", type=Path, metavar="PATH", help="where rank 0 saves the model's state dict")
+    parser.add_argument("--picture", type=Path, metavar="PATH", help="where to draw the curve of the losses")
     return parser.parse_args()
 
 
@@ -49,13 +50,13 @@ def load_datasets():
 
 
 def train(model, dataset, epochs, device):
-    """Train in place; returns the mean loss of the last epoch over all processes."""
+    """Train in place; returns the mean loss of each epoch over all processes."""
     # Whole batches only, so that every process has the same number of digits in every step, and no digit twice.
     sampler = DistributedSampler(dataset, seed=1, drop_last=True)
     loader = DataLoader(dataset, BATCH // dist.get_world_size(), sampler=sampler, drop_last=True)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    losses = torch.zeros(2)
+    means, losses = [], torch.zeros(2)
     with tqdm(total=epochs * len(loader), unit="batch", mininterval=0.25, disable=dist.get_rank() != 0) as bar:
         for epoch in range(epochs):
             sampler.set_epoch(epoch)
@@ -67,8 +68,9 @@ def train(model, dataset, epochs, device):
                 optimizer.step()
                 losses += torch.tensor([loss.item(), 1.0])
                 bar.update()
-    dist.all_reduce(losses)
-    return float(losses[0] / losses[1])
+            dist.all_reduce(losses)
+            means.append(float(losses[0] / losses[1]))
+    return means
 
 
 def main():
@@ -87,7 +89,7 @@ def main():
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
     parallel = DistributedDataParallel(model)
     start = time.perf_counter()
-    loss = train(parallel, train_set, arguments.epochs, device)
+    losses = train(parallel, train_set, arguments.epochs, device)
     seconds = time.perf_counter() - start
 
     # each process tests its share
@@ -96,8 +98,15 @@ def main():
         right = (model(pixels).argmax(dim=1) == labels).sum()
     dist.all_reduce(right)
     if rank == 0:
-        print(f"loss {loss:.6f}, test accuracy {int(right) / TEST_DIGITS:.1%} after {arguments.epochs} epochs ", end="")
+        print(
+            f"loss {losses[-1]:.6f}, test accuracy {int(right) / TEST_DIGITS:.1%} after {arguments.epochs} epochs ",
+            end="",
+        )
         print(f"on {size} process{'es' if size > 1 else ''} ({device.type}) in {seconds:.1f} s")
+        if arguments.picture:
+            from training import draw_losses
+
+            draw_losses(losses, arguments.picture, unit="epoch")
         if arguments.save:
             arguments.save.parent.mkdir(parents=True, exist_ok=True)
             torch.save(model.state_dict(), arguments.save)

@@ -25,12 +25,15 @@ def passes(step, loader, epochs, device, batches=None, after=None):
     return losses
 
 
-def draw_losses(losses, path, *names):
-    """Write a picture of the curve of the losses, or of several curves that have names."""
+def draw_losses(losses, path, *names, every=1, unit="batch"):
+    """Write a picture of the curve of the losses, or of several curves that have names.
+
+    They are those of one in `every` batches, or of what `unit` says.
+    """
     figure = Figure(figsize=(5, 4), layout="constrained")
     axes = figure.subplots()
-    axes.plot(losses, label=list(names) or None)
-    axes.set(xlabel="batch", ylabel="loss")
+    axes.plot(every * np.arange(len(losses)), losses, label=list(names) or None)
+    axes.set(xlabel=unit, ylabel="loss")
     if names:
         axes.legend()
     figure.savefig(path, dpi=150)

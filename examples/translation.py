@@ -13,6 +13,7 @@ import datetime
 import random
 import sys
 import time
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -125,6 +126,7 @@ def parse_arguments():
     ):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} ({value})")
     parser.add_argument("--lr", type=float, default=2e-3, metavar="RATE", help="the highest learning rate (0.002)")
+    parser.add_argument("--picture", type=Path, metavar="PATH", help="where to draw the curve of the losses")
     arguments = parser.parse_args()
     if arguments.width % arguments.heads:
         parser.error(f"--width {arguments.width} cannot be shared out to {arguments.heads} heads")
@@ -139,6 +141,10 @@ def main():
     losses = train(model, random.Random(0), arguments)
     seconds = time.perf_counter() - start
     print(f"{len(losses)} steps in {seconds:.1f} s, loss {losses[0]:.3f} to {losses[-1]:.3f}")
+    if arguments.picture:
+        from training import draw_losses
+
+        draw_losses(losses, arguments.picture, unit="step")
 
     model.eval()
     source, target = (part.to(arguments.device) for part in draw_batch(random.Random(1), arguments.test))
