@@ -122,5 +122,5 @@ links: $(VENV)/docs.installed
 	$(BIN)/python -m sphinx -b linkcheck -q docs build/links
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks docs/operators docs/reference docs/benchmarks docs/learn
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks docs/operators docs/reference docs/benchmarks docs/learn docs/examples
 	find tritensor -name "*.pyi" -delete

@@ -75,7 +75,8 @@ def main() -> None:
     if options.picture:
         from matplotlib import image
 
-        image.imsave(options.picture, -torch.cat(list(painted[:, 0]), 1).numpy(), cmap="gray")
+        rows = painted.reshape(2, 3, 8, 8).transpose(1, 2).reshape(16, 24)
+        image.imsave(options.picture, -rows.numpy(), cmap="gray")
     if options.folder:
         model.save_pretrained(options.folder)
         asked = {"sample": painted[:1], "timestep": torch.tensor([7])}

@@ -32,7 +32,8 @@ def draw_losses(losses, path, *names, every=1, unit="batch"):
     """
     figure = Figure(figsize=(5, 4), layout="constrained")
     axes = figure.subplots()
-    axes.plot(every * np.arange(len(losses)), losses, label=list(names) or None)
+    axes.plot(1 + every * np.arange(len(losses)), losses, label=list(names) or None)
+    axes.locator_params(axis="x", integer=True)
     axes.set(xlabel=unit, ylabel="loss")
     if names:
         axes.legend()

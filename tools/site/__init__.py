@@ -1,5 +1,5 @@
 """What the documentation's site is made of besides the pages in `docs/`: a page for each public operator, pages for the
-modules' names, and the pages of figures. `docs/conf.py` calls `write` before it reads the pages.
+modules' names, of figures, and of the programs in `examples/`. `docs/conf.py` calls `write` before it reads the pages.
 
 Imports NumPy and tritensor; Sphinx is not needed to make the texts.
 """
@@ -12,14 +12,14 @@ from pathlib import Path
 __all__ = ["FOLDERS", "texts", "write"]
 
 #: the folders of `docs/` that hold nothing else, and that git ignores
-FOLDERS = ("operators", "reference", "benchmarks")
+FOLDERS = ("operators", "reference", "benchmarks", "examples")
 
 
 def texts() -> Iterator[tuple[str, str]]:
     """The names of the files that are made, relative to `docs/`, and their texts."""
-    from . import api, figures, operators
+    from . import api, figures, operators, programs
 
-    for folder, module in zip(FOLDERS, (operators, api, figures), strict=True):
+    for folder, module in zip(FOLDERS, (operators, api, figures, programs), strict=True):
         for name, text in module.pages():
             yield f"{folder}/{name}", text
 
