@@ -70,6 +70,9 @@ demo: $(VENV)/demo.installed
 		echo "== On the CPU; Triton has no wheels for this platform, so there is no simulated device" && \
 		$(BIN)/python examples/train_digits.py --device cpu --save $(OUT)/cpu.pt; \
 	fi
+	@echo
+	@echo "Pictures: $(OUT)/cpu.png$$($(HAS_TRITON) && echo " and $(OUT)/simulated.png"), of what it learned and what it reads"
+	@echo "One of each example is in docs/pictures/examples; after make docs build/docs/examples/index.html shows them all"
 
 test: lint types tests
 

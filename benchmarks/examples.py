@@ -95,7 +95,7 @@ def run(name: str, folder: Path) -> dict[str, Any]:
 
 def shrunk(picture: Path) -> bytes:
     """A picture as a PNG file of the site: 640 pixels wide, with as many colours as fit."""
-    image = Image.open(picture)
+    image: Image.Image = Image.open(picture)
     if "A" in image.getbands():
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
     size = WIDTH, round(image.height * WIDTH / image.width)

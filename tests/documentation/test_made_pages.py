@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import io
 import json
 import re
 import shutil
@@ -16,7 +17,7 @@ import pytest
 
 import tritensor
 from benchmarks.compare import RESULTS, duration
-from tools.site import api, figures, functions, mermaid, operators, sources, versions, write
+from tools.site import api, figures, functions, mermaid, operators, programs, sources, versions, write
 from tritensor import nn
 from tritensor.operators import registry
 
@@ -178,6 +179,40 @@ def test_the_page_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Card" in text and "torch 3" in text and "x &lt; y" in text and ">2.00<" in text and "cupy" not in text
 
 
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+
+def test_every_example_has_its_time_its_picture_and_a_page() -> None:
+    examples = pytest.importorskip("benchmarks.examples")
+    stored = json.loads(examples.STORED.read_text(encoding="utf-8"))
+    told = "python -m benchmarks.examples --write makes them"
+    assert examples.runnable() == set(examples.EXAMPLES) == set(stored), told
+    pictures = {path.stem: path for path in examples.PICTURES.iterdir()}
+    assert set(pictures) == set(stored), told
+    made = dict(programs.pages())
+    assert set(made) == {"index.rst", *(f"{name}.rst" for name in stored)}
+    for name, found in stored.items():
+        head = pictures[name].read_bytes()[:24]
+        assert head.startswith(b"\x89PNG") and int.from_bytes(head[16:20], "big") == examples.WIDTH
+        assert pictures[name].stat().st_size <= examples.LARGEST
+        assert found["command"] == f"python {examples.EXAMPLES[name][0].format(name)}", told
+        took = f"{found['seconds']:.0f} s on {found['machine']['cores']} cores"
+        assert took in made[f"{name}.rst"] and took in made["index.rst"]
+        assert found["date"] in made[f"{name}.rst"] and found["commit"][:10] in made[f"{name}.rst"]
+        assert f"   {found['command']}\n" in made[f"{name}.rst"] and f"/{name}.py\n" in made[f"{name}.rst"]
+
+
+def test_pictures_are_as_wide_as_their_pages(tmp_path: Path) -> None:
+    examples = pytest.importorskip("benchmarks.examples")
+    from PIL import Image
+
+    Image.effect_noise((1500, 900), 90).convert("RGBA").save(tmp_path / "noise.png")
+    Image.new("L", (8, 4), 7).save(tmp_path / "small.png")
+    for name, height in (("noise", 384), ("small", 320)):
+        made = Image.open(io.BytesIO(examples.shrunk(tmp_path / f"{name}.png")))
+        assert made.size == (640, height) and made.mode == "P"
+
+
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
 
@@ -222,15 +257,15 @@ def test_a_picture_takes_the_colours_of_its_page(tmp_path: Path, monkeypatch: py
 
 
 def test_pages_are_written_once_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [("operators/a.rst", "a"), ("reference/b.rst", "b"), ("benchmarks/c.rst", "c")]
+    made = [("operators/a.rst", "a"), ("reference/b.rst", "b"), ("benchmarks/c.rst", "c"), ("examples/d.rst", "d")]
     monkeypatch.setattr("tools.site.texts", lambda: iter(made))
     write(tmp_path)
     (tmp_path / "operators" / "old.rst").write_text("of an operator that is gone")
     before = (tmp_path / "operators" / "a.rst").stat().st_mtime_ns
     write(tmp_path)
-    assert sorted(path.name for path in tmp_path.rglob("*.rst")) == ["a.rst", "b.rst", "c.rst"]
+    assert sorted(path.name for path in tmp_path.rglob("*.rst")) == ["a.rst", "b.rst", "c.rst", "d.rst"]
     assert (tmp_path / "operators" / "a.rst").stat().st_mtime_ns == before
-    ignored = ["docs/operators/a.rst", "docs/reference/b.rst", "docs/benchmarks/c.rst"]
+    ignored = ["docs/operators/a.rst", "docs/reference/b.rst", "docs/benchmarks/c.rst", "docs/examples/d.rst"]
     if (ROOT / ".git").exists():
         found = subprocess.run(["git", "check-ignore", *ignored], cwd=ROOT, capture_output=True, text=True, check=False)
         assert found.stdout.split() == ignored

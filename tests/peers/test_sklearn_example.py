@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "sklearn_on_device.p
 def test_it_predicts_on_the_device_what_scikit_learn_predicts_on_numpy(device: str, tmp_path: Path) -> None:
     pytest.importorskip("sklearn", minversion="1.9")
     settings = {"TRITENSOR_SIMULATE_CUDA": "1"} if device == "cuda" else {}
-    done = run("--device", device, "--samples", "100", folder=tmp_path, script=SCRIPT, **settings)
+    done = run("--device", device, "--samples", "100", "--picture", "x.png", folder=tmp_path, script=SCRIPT, **settings)
     assert done.returncode == 0, done.stderr
     place = "cuda:0" if device == "cuda" else "cpu"
     assert done.stdout.count(f"on {place}, predictions on {place}") == 2
@@ -27,6 +27,7 @@ def test_it_predicts_on_the_device_what_scikit_learn_predicts_on_numpy(device: s
     assert accuracy is not None and float(accuracy[1]) > 0.8
     differences = [float(each) for each in re.findall(r"at most (\S+) from what", done.stdout)]
     assert len(differences) == 2 and max(differences) < 0.01
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_it_says_that_there_is_no_device(tmp_path: Path) -> None:

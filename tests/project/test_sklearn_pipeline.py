@@ -20,12 +20,13 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.thorough
 def test_the_search_finds_a_network_that_reads_digits(tmp_path: Path) -> None:
-    done = run("--epochs", "8", folder=tmp_path, script=SCRIPT)
+    done = run("--epochs", "8", "--picture", "x.png", folder=tmp_path, script=SCRIPT)
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"^ +\([\d, ]+\) +0\.\d+  ([\d.]+)% ± [\d.]+%( <- the best)?$", done.stdout, re.MULTILINE)
     assert len(rows) == 4 and max((float(share), mark) for share, mark in rows)[1] == " <- the best"
     shares = re.findall(r"reads? ([\d.]+)%", done.stdout)
     assert len(shares) == 2 and all(float(share) > 94 for share in shares)
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 @needs_triton

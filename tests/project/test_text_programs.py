@@ -34,22 +34,24 @@ def numbers_in(pattern: str, text: str) -> list[float]:
 @pytest.mark.thorough
 def test_the_lstm_learns_and_writes(tmp_path: Path) -> None:
     small = ("--steps", "40", "--batch", "8", "--context", "16", "--width", "32", "--lr", "0.01", "--write", "12")
-    done = run(*small, folder=tmp_path, script=EXAMPLES / "lstm_language_model.py")
+    done = run(*small, "--picture", "x.png", folder=tmp_path, script=EXAMPLES / "lstm_language_model.py")
     assert done.returncode == 0, done.stderr
     before, after = numbers_in(r"has not seen: ([\d.]+), after 40 steps in [\d.]+ s ([\d.]+)\n", done.stdout)
     assert before == pytest.approx(np.log(103), abs=0.2) and after < 3.6
     assert "parameters; " in done.stdout and "loss=" in done.stderr and "40/40" in done.stderr
     assert done.stdout.partition(" s ")[2].partition("\n")[2].startswith("T")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.thorough
 def test_the_classifier_learns(tmp_path: Path) -> None:
-    small = ("--epochs", "3", "--width", "32", "--classes", "3", "--lr", "0.01")
+    small = ("--epochs", "3", "--width", "32", "--classes", "3", "--lr", "0.01", "--picture", "x.png")
     done = run(*small, folder=tmp_path, script=EXAMPLES / "text_classifier.py")
     assert done.returncode == 0, done.stderr
     before, after = numbers_in(r"has not seen: ([\d.]+)%, after training ([\d.]+)%", done.stdout)
     assert after > max(before, 40) + 15
     assert "loss" in done.stderr and "sentences to learn from" in done.stdout
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 @needs_triton

@@ -36,11 +36,12 @@ def run(ranks: int, *arguments: str, folder: Path, **settings: str) -> subproces
 def test_any_number_of_processes_reaches_the_same_parameters(tmp_path: Path, more: int) -> None:
     states = {}
     for ranks in (1, more):
-        done = run(ranks, "--epochs", "5", "--save", f"{ranks}.pt", folder=tmp_path)
+        done = run(ranks, "--epochs", "5", "--save", f"{ranks}.pt", "--picture", "x.png", folder=tmp_path)
         assert done.returncode == 0, done.stderr
         accuracy = re.search(rf"test accuracy ([\d.]+)% after 5 epochs on {ranks} process", done.stdout)
         assert accuracy is not None, done.stdout
         assert float(accuracy[1]) > 95
+        assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
         states[ranks] = torch.load(tmp_path / f"{ranks}.pt")
     for name, value in states[1].items():
         # gradients are averaged in another order: some units in the last place of numbers around 1

@@ -50,8 +50,8 @@ def pages() -> Iterator[tuple[str, str]]:
     stored = json.loads(STORED.read_text(encoding="utf-8"))
     lines = [
         *heading("Examples"),
-        "Programs in the folder examples/ of a clone. Each learns from data that is there without a download, on the CPU",
-        "and on simulated devices. ``python -m benchmarks.examples`` measured their times and drew the pictures.",
+        "Programs in the folder examples/ of a clone; none has to download data. Times and pictures are those of",
+        "``python -m benchmarks.examples``, whose figures are in benchmarks/results/examples.json.",
         "",
         ".. toctree::",
         "   :hidden:",
