@@ -18,6 +18,7 @@ class Comparison:
     theirs: float
     ratios: tuple[float, ...]
     samples: tuple[tuple[float, float], ...] = ()  # (ours, theirs) by block
+    again: tuple[float, ...] = ()  # the first run of ours in a block divided by the second, which is the same work
 
     @property
     def ratio(self) -> float:
@@ -27,14 +28,21 @@ class Comparison:
     def spread(self) -> tuple[float, float]:
         return min(self.ratios), max(self.ratios)
 
+    @property
+    def noise(self) -> float:
+        """By what factor the same work differed within a block, in all blocks but the worst."""
+        return sorted(max(each, 1 / each) for each in self.again)[-2]
 
-def timer(statement: str, names: dict[str, object]) -> Callable[[int], float]:
+
+def timer(
+    statement: str, names: dict[str, object], clock: Callable[[], float] = time.perf_counter
+) -> Callable[[int], float]:
     """A function from a number of executions to their seconds.
 
     The statement is inside timeit's loop, since a call around a 0.5 us operator would be a tenth of what is measured.
     timeit switches the garbage collector off; it is switched on again, as users have it.
     """
-    return timeit.Timer(statement, "gc.enable()", globals={**names, "gc": gc}).timeit
+    return timeit.Timer(statement, "gc.enable()", clock, {**names, "gc": gc}).timeit
 
 
 def executions(run: Callable[[int], float], seconds: float) -> int:
@@ -67,7 +75,7 @@ def side_by_side(
         our_number = their_number = number
         for run in (ours, theirs, ours, theirs):
             run(1)
-    a, b, ratios = [], [], []
+    a, b, ratios, again = [], [], [], []
     gc.collect()
     for _ in range(blocks):
         time.sleep(pause)
@@ -75,7 +83,10 @@ def side_by_side(
         time.sleep(pause)
         middle = theirs(their_number) + theirs(their_number)
         time.sleep(pause)
-        a.append((first + ours(our_number)) / 2 / our_number)
+        last = ours(our_number)
+        a.append((first + last) / 2 / our_number)
+        again.append(first / last)
         b.append(middle / 2 / their_number)
         ratios.append(a[-1] / b[-1])
-    return Comparison(statistics.median(a), statistics.median(b), tuple(ratios), tuple(zip(a, b, strict=True)))
+    samples = tuple(zip(a, b, strict=True))
+    return Comparison(statistics.median(a), statistics.median(b), tuple(ratios), samples, tuple(again))

@@ -16,7 +16,18 @@ import numpy as np
 import pytest
 
 import tritensor
-from benchmarks import gpu, gpu_rows, gpu_tests, import_time, install_size, laboratory, measure, regression, versions
+from benchmarks import (
+    compare,
+    gpu,
+    gpu_rows,
+    gpu_tests,
+    import_time,
+    install_size,
+    laboratory,
+    measure,
+    regression,
+    versions,
+)
 from benchmarks.cases import Case
 from benchmarks.gpu_rows import ROWS, Row, Target
 from benchmarks.sides import Side
@@ -344,6 +355,51 @@ def test_a_gpu_without_stored_figures_fails_nothing(tmp_path: Path, capsys: pyte
     assert regression.main([str(new), "--baseline", str(stored)]) == 1
     assert "a: 100% slower" in capsys.readouterr().out
     assert regression.main([str(new), "--baseline", str(new)]) == 0
+
+
+def compared(*ratios: float, again: float = 1.02) -> measure.Comparison:
+    return measure.Comparison(1.0, 1.0, ratios, (), (again,) * len(ratios))
+
+
+def test_a_row_of_the_cpu_is_slower_only_outside_of_its_own_noise() -> None:
+    assert regression.is_slower(1.0, compared(0.9, 1.45, 1.5, 1.5, 1.6), 0.25)  # one block may be disturbed
+    assert not regression.is_slower(1.0, compared(1.15, 1.2, 1.2, 1.2, 1.2), 0.25)
+    assert not regression.is_slower(1.0, compared(0.9, 0.95, 1.5, 1.5, 1.6), 0.25)
+    assert not regression.is_slower(1.0, compared(1.4, 1.5, 1.5, 1.5, 1.6, again=0.6), 0.25)
+    assert measure.Comparison(1.0, 1.0, (1.0,) * 3, (), (2.0, 0.8, 1.0)).noise == 1.25
+
+
+def test_a_row_that_seems_slower_is_measured_again_and_beside_each_peer() -> None:
+    stored = {name: {"numpy": 1.0, "torch": 2.0} for name in ("same", "slow", "once", "peer")}
+    asked: list[str] = []
+
+    def run(name: str) -> dict[str, measure.Comparison]:
+        asked.append(name)
+        factor = 1.5 if name == "slow" or (name == "once" and asked.count(name) == 1) else 1.0
+        theirs = 3.0 if name == "peer" else 2.0 * factor  # torch has become quicker, NumPy has not
+        return {"numpy": compared(*[factor] * 5), "torch": compared(*[theirs] * 5), "unknown": compared(*[9.0] * 5)}
+
+    found = [(turn, name) for turn, name, _, slower in regression.slower_rows(stored, stored, run, 0.25) if slower]
+    assert found == [(0, "slow"), (0, "once"), (1, "slow"), (2, "slow")]
+    assert asked == ["same", "slow", "once", "peer", "slow", "once", "slow"]
+
+
+@pytest.mark.thorough
+def test_rows_of_the_cpu_are_compared_with_stored_ratios(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored, new = tmp_path / "stored.json", tmp_path / "new.json"
+    speed = {"numpy": {"ratio": 1000.0}}
+    facts = {"date": "d", "commit": "c", "cases": {"add_10": {"speed": speed}}}
+    for processor, ratio, status, limit in (("", 1000.0, 0, 25.0), ("", 0.001, 1, 25.0), ("another", 0.001, 1, 100.0)):
+        speed["numpy"]["ratio"] = ratio
+        machine = {"processor": processor or compare.machine()["processor"]}
+        stored.write_text(json.dumps({**facts, "machine": machine}))
+        assert regression.main(["--cpu", "--only", "add_*", "--baseline", str(stored), "--json", str(new)]) == status
+        written = json.loads(new.read_text())
+        assert written["limit"] == limit and len(written["rows"]["add_10"]) == (3 if status else 1)
+    assert "add_10" in capsys.readouterr().out.splitlines()[-1]
+    for words in ([], ["--cpu", str(new)]):
+        with pytest.raises(SystemExit):
+            regression.main(words)
 
 
 @pytest.mark.thorough
