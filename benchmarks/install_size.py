@@ -3,8 +3,8 @@
     python -m benchmarks.install_size [WHEEL] [--extra NAME ...] [--limit MEGABYTES]
 
 Installs the wheel (or this source tree) with only its dependencies into an empty folder, and adds up the files that
-were installed, without the bytecode that Python writes beside them (18 MB, NumPy's mostly). With a limit the exit
-status says whether the sum stays within it.
+were installed, without the bytecode that pip writes beside them (25 MB with Python 3.11: 14 for NumPy, 10 for
+tritensor). With a limit the exit status says whether the sum stays within it.
 """
 
 from __future__ import annotations

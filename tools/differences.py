@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import tritensor
 from tests.programs import known
 
 HEADINGS = {
@@ -42,4 +41,4 @@ def cell(text: str) -> str:
 
 def texts() -> dict[Path, str]:
     """The page's path and text."""
-    return {Path(tritensor.__file__).parent.parent / "docs" / "differences.md": page()}
+    return {Path(__file__).resolve().parents[1] / "docs" / "differences.md": page()}
