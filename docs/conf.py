@@ -77,6 +77,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!tritensor\.(nn|optim|cuda|autograd|utils\
 linkcheck_timeout = 20
 linkcheck_retries = 2
 linkcheck_anchors = False
+linkcheck_ignore = [r"[\w./]+\.html(#.*)?$"]  # of tutorials to pages of the site: the tests follow them
 
 # ---- the site ------------------------------------------------------------------------------------------------------
 
