@@ -73,7 +73,9 @@ def pages() -> Iterator[tuple[str, str]]:
             "      :link-type: doc",
             "",
             f"      {escaped(text.splitlines()[0])}",
-            "      +++",
+            "",
+            "      .. rst-class:: told",
+            "",
             f"      {_took(found)}",
             "",
         ]
