@@ -35,7 +35,7 @@ from tritensor.drivers import selection
 from tritensor.drivers.compiled import CompiledSimulator
 from tritensor.runtime.log import duration
 
-__all__ = ["count", "differences", "documented", "shortfalls", "stored"]
+__all__ = ["count", "differences", "documented", "roofline", "shortfalls", "stored"]
 
 BUDGETS = Path(__file__).parent / "budgets" / "sm_90.json"
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -173,6 +173,32 @@ def measured() -> dict[str, float]:
         if times:
             found[name] = min(times)
     return found
+
+
+Points = list[tuple[float, float]]
+
+
+def roofline(rows: dict[str, Any]) -> tuple[dict[str, Points], list[tuple[list[float], list[float], str, str]], Points]:
+    """What is predicted of measured rows of a GPU's figures, which know their operations.
+
+    Returns:
+        operations per byte and TFLOP/s by dtype; the roofs of bf16 and tf32 as lines with their style and name; and the
+        predicted and the measured milliseconds.
+    """
+    of, times, clock = card(CARD), [], measured()
+    points: dict[str, Points] = {"bfloat16": [], "float16": [], "float32": []}
+    for name, entry in stored()["rows"].items():
+        row = rows.get(name, {})
+        if row.get("kind") == DEVICE and "predicted_us" in entry and name in clock:
+            times.append((entry["predicted_us"] / 1e3, clock[name] / 1e3))
+            if row["operations"]:
+                rate = row["operations"] / entry["predicted_us"] / 1e6
+                points[row["dtype"]].append((row["operations"] / entry["bytes"], rate))
+    low, high = (end((x for each in points.values() for x, _ in each), default=1.0) for end in (min, max))
+    roofs = [(of.tensor[unit] / 1e12, unit) for unit in ("bf16", "tf32")]
+    slope = of.dram / 1e12
+    lines = [([low, y / slope, high], [low * slope, y, y], "-", f"{y:.0f} TFLOP/s, {unit}") for y, unit in roofs]
+    return points, lines, times
 
 
 def shortfalls(rows: dict[str, Any]) -> list[tuple[str, float, str]]:

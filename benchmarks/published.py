@@ -298,6 +298,18 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
     return text + "\n".join(lines) + "\n\n"
 
 
+def pairs() -> dict[str, list[tuple[float, float]]]:
+    """The stored predictions and what was published, in milliseconds, by whose kernels they are."""
+    found = json.loads(STORED.read_text(encoding="utf-8"))["rows"]
+    made: dict[str, list[tuple[float, float]]] = {"Liger-Kernel": [], "Triton's tutorials": []}
+    for row in rows():
+        entry = found.get(name_of(row), {})
+        if "ms" in entry:
+            whose = "Liger-Kernel" if row["source"] == "liger" else "Triton's tutorials"
+            made[whose].append((entry["ms"], milliseconds(row)))
+    return made
+
+
 def store(found: Mapping[str, Mapping[str, Any]]) -> None:
     """Keep predictions, a line a row."""
     lines = ",\n".join(

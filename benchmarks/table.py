@@ -1,7 +1,8 @@
 """The tables in README.md and benchmarks/README.md, made only from the figures in benchmarks/results.
 
 README.md has some rows of the CPU's table, benchmarks/README.md all of them with their targets. The GPU's table is made
-from the figures of `python -m benchmarks.gpu`, and there is none while there are none.
+from the figures of `python -m benchmarks.gpu`, and there is none while there are none. The rows of README.md are also
+drawn, into docs/pictures/speed.svg; that needs matplotlib.
 
 python -m benchmarks.table          print them
 python -m benchmarks.table --write  put them into the files
@@ -19,6 +20,7 @@ from benchmarks.compare import RESULTS, duration
 
 HERE = Path(__file__).resolve().parent
 FRONT, README = HERE.parent / "README.md", HERE / "README.md"
+PICTURE = HERE.parent / "docs" / "pictures" / "speed.svg"
 # Of the rows of cpu.json, those of README.md and of the site's front page.
 GPU_ROWS = {
     "matmul_bf16_8192": "torch",
@@ -36,13 +38,12 @@ GPU_START = "<!-- from a GPU's figures in benchmarks/results by `python -m bench
 
 
 def cell(entry: dict[str, Any] | None) -> str:
-    """A ratio, and its target where it has one; marked if it misses the target."""
+    """A ratio, and its target where it has one; marked if it is above the target."""
     if entry is None:
         return ""
     if entry["target"] is None:
         return f"{entry['ratio']:.2f}"
-    verdict = "" if entry["met"] else " **short**"
-    return f"{entry['ratio']:.2f} of {entry['target']:.2f}{verdict}"
+    return f"{entry['ratio']:.2f} of {entry['target']:.2f}" + ("" if entry["met"] else " ▲")
 
 
 def table(figures: dict[str, Any]) -> str:
@@ -53,7 +54,7 @@ def table(figures: dict[str, Any]) -> str:
     also = "" if every is None else f" The last three columns are of {every} threads each."
     lines = [
         f"One thread of {figures['machine']['processor']}; {versions}. A ratio is our time divided by",
-        f"the peer's, beside its target: below 1 tritensor is the faster one.{also}",
+        f"the peer's, beside its target: below 1 tritensor is the faster one. ▲ marks a ratio above its target.{also}",
         "",
         "| | tritensor |"
         + "".join(f" {name} | ratio |" for name in peers)
@@ -114,7 +115,7 @@ def gpu_table(figures: dict[str, Any]) -> str:
     lines = [
         f"{figures['gpu']}, driver {figures['device']['driver']}; {versions}; copy ceiling {ceiling:.2f} TB/s. A ratio",
         "is the peer's time divided by ours, and of the ceiling the share that is reached: above 1 tritensor is the",
-        "faster one. Where the target says `<=` it is our time divided by the peer's.",
+        "faster one. Where the target says `<=` it is our time divided by the peer's. ▼ marks a target that is missed.",
         "",
         "| | tritensor | against | | ratio | target |",
         "|---|---|---|---|---|---|",
@@ -129,7 +130,7 @@ def gpu_table(figures: dict[str, Any]) -> str:
             if entry.get("gate") is None:
                 continue
             sign = "<=" if entry["below"] else ">="
-            target = f"{sign} {entry['gate']:.2f}" + (" **short**" if entry["reached"] in ("under", "wrong") else "")
+            target = f"{sign} {entry['gate']:.2f}" + (" ▼" if entry["reached"] in ("under", "wrong") else "")
             cells = [
                 title,
                 duration(entry["ours_us"]),
@@ -170,6 +171,14 @@ def sections() -> list[tuple[Path, str, str]]:
     )
 
 
+def draw() -> None:
+    """Draw the rows of README.md."""
+    from tools.site import charts
+
+    figures = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
+    PICTURE.write_text(charts.speed(figures, ROWS), encoding="utf-8")
+
+
 def main(arguments: list[str]) -> None:
     made = sections()
     if arguments != ["--write"]:
@@ -183,6 +192,7 @@ def main(arguments: list[str]) -> None:
         before, _, rest = page.partition(start)
         _, _, after = rest.partition(END)
         path.write_text(before + start + "\n" + text + "\n" + END + after, encoding="utf-8")
+    draw()
 
 
 if __name__ == "__main__":

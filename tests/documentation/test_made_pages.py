@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 import tritensor
+from benchmarks import budgets, table
 from benchmarks.compare import RESULTS, duration
-from tools.site import api, figures, functions, mermaid, operators, programs, sources, versions, write
+from tools.site import api, charts, figures, functions, mermaid, operators, programs, sources, versions, write
 from tritensor import nn
 from tritensor.operators import registry
 
@@ -145,38 +146,85 @@ def test_escaped_sentences() -> None:
 # ---- figures -------------------------------------------------------------------------------------------------------
 
 
+@cache
+def figures_of(name: str) -> str:
+    """A page of figures."""
+    return figures.PAGES[name]()
+
+
+def drawn(text: str) -> list[str]:
+    """The plots of a page: what each says it shows."""
+    assert text.count("<svg ") == text.count('role="img"')
+    return re.findall(r"<svg [^>]*>\s*<title>(.*?)</title>", text)
+
+
+@pytest.mark.thorough
 def test_figures_are_the_stored_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
-    text = figures.cpu()
+    text = figures_of("cpu")
     for name, case in stored["cases"].items():
         assert f'id="{name}"' in text
         for entry in case["speed"].values():
-            assert f">{entry['ratio']:.2f}<" in text and duration(entry["theirs_us"]) in text
+            assert f">{table.cell(entry)}<" in text and duration(entry["theirs_us"]) in text
     assert stored["machine"]["processor"] in text and stored["commit"][:10] in text
     assert all(f"{name} {version}" in text for name, version in stored["versions"].items())
+    assert drawn(text) == ["Ratios of all rows"] and "short" not in text.lower()
 
     stored["cases"]["add_10"]["speed"]["numpy"]["ratio"] = 123.456
     stored["cases"]["add_10"]["accuracy"]["accurate"] = False
     (tmp_path / "cpu.json").write_text(json.dumps(stored))
     monkeypatch.setattr(figures, "RESULTS", tmp_path)
-    assert ">123.46<" in figures.cpu() and "<b>inaccurate</b>" in figures.cpu()
+    assert ">123.46 of " in figures.PAGES["cpu"]() and "<b>inaccurate</b>" in figures.PAGES["cpu"]()
     assert ">123.46<" in figures.front()
 
 
-def test_bars() -> None:
-    assert 'class="faster" style="left:25.0%;width:25.0%"' in figures.bar(0.25)
-    assert 'class="slower" style="left:50.0%;width:50.0%"' in figures.bar(1000.0)
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", figures.PAGES)
+def test_every_page_of_figures_has_plots_that_are_read_without_colour(name: str) -> None:
+    text = figures_of(name)
+    assert len(drawn(text)) >= 1 and len(set(drawn(text))) == len(drawn(text))
+    plots = re.findall(r"<svg .*?</svg>", text, re.DOTALL)
+    for plot in plots:
+        assert not re.search(r"#(?!0000)[0-9a-f]{6}\b", re.sub(r'href="#.*?"', "", plot)), (
+            "a colour that no mode changes"
+        )
+        series = {colour for colour in ("faster", "slower", "third") if f"fill: var(--site-{colour})" in plot}
+        markers = set(re.findall(r'<path id="(m\w+)"', plot))
+        assert len(markers) >= len(series), name  # a shape for each colour, beside those of the ticks
 
 
+@pytest.mark.thorough
+def test_what_is_predicted_says_so() -> None:
+    text = figures_of("predicted")
+    assert "Every point is predicted, none is measured" in text and "# " not in text
+    assert "predicted TFLOP/s" in text and "989 TFLOP/s, bf16" in text and text.count("predicted milliseconds") == 2
+    points, lines, times = budgets.roofline(table.gpu_figures()["rows"])  # type: ignore[index]
+    assert min(map(len, points.values())) > 2 and len(times) > 50
+    for each in points.values():  # within 2 %, which the counted bytes are rounded by
+        assert all(y <= 1.02 * min(lines[0][1][1], x * lines[0][1][0] / lines[0][0][0]) for x, y in each)
+
+
+def test_dots_have_their_numbers() -> None:
+    text = charts.ratios("Two rows", [("a < b", {"NumPy": 2.0, "PyTorch": 0.03}), ("c" * 60, {"NumPy": 0.5})])
+    assert ">2.00<" in text and ">0.03<" in text and ">1/2<" in text and "a &lt; b" in text
+    assert f">{'c' * 40}…<" in text and charts.ratios("No rows", []) == ""
+
+
+@pytest.mark.thorough
 def test_the_page_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = figures_of("gpu")
+    stored = table.gpu_figures()
+    assert (
+        stored is not None and stored["date"] in text and stored["commit"] in text and "Measured on NVIDIA H200" in text
+    )
     monkeypatch.setattr(figures.table, "gpu_figures", lambda: None)
-    assert "none is shown" in figures.gpu()
+    assert "No figure of a GPU is stored" in figures.PAGES["gpu"]()
     speed = {"torch": {"ours_us": 10.0, "theirs_us": 20.0, "ratio": 2.0}, "cupy": {"error": "none"}}
     found = {"gpu": "Card", "date": "2026-01-01", "versions": {"torch": "3"}, "rows": {"copy": {"title": "x < y"}}}
     found["rows"]["copy"]["speed"] = speed  # type: ignore[index]
     monkeypatch.setattr(figures.table, "gpu_figures", lambda: found)
-    text = figures.gpu()
-    assert "Card" in text and "torch 3" in text and "x &lt; y" in text and ">2.00<" in text and "cupy" not in text
+    text = figures.PAGES["gpu"]()
+    assert "Card" in text and "torch 3" in text and "x &lt; y" in text and ">0.50<" in text and "cupy" not in text
 
 
 # ---- programs -------------------------------------------------------------------------------------------------------

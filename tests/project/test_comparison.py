@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tritensor
-from benchmarks import compare, measure, memory
+from benchmarks import compare, measure, memory, sizes
 from benchmarks.cases import CASES, Case
 from benchmarks.native_cases import ALL_CASES
 from tritensor.operators import registry
@@ -124,6 +124,23 @@ def test_a_pattern_that_names_no_case_is_refused(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         compare.main(["--only", "nothing_*"])
     assert "add_10" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sizes.OPERATORS)
+def test_operators_are_accurate_at_each_end_of_their_sizes(name: str) -> None:
+    for side in (sizes.SIDES[0], 64):
+        assert compare.accuracy(sizes.case(name, side), tritensor, {"numpy": np}, "cpu")["accurate"]
+
+
+def test_the_stored_sizes_are_those_of_the_operators() -> None:
+    stored = json.loads((compare.RESULTS / "sizes.json").read_text(encoding="utf-8"))
+    assert {name: case["title"] for name, case in stored["cases"].items()} == {
+        name: title for name, (title, *_) in sizes.OPERATORS.items()
+    }
+    for name, case in stored["cases"].items():
+        assert [int(count) for count in case["sizes"]] == [side * side for side in sizes.sizes_of(name)]
+    for title, each in sizes.by_thread(stored):
+        assert set(each) == {"tritensor", "PyTorch"} and " M" in title
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------

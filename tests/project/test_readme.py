@@ -38,6 +38,28 @@ def test_figures_are_the_measured_ones() -> None:
     assert (table.GPU_START in table.README.read_text(encoding="utf-8")) == (table.gpu_figures() is not None)
 
 
+def test_no_cell_says_short() -> None:
+    assert [text for _, _, text in table.sections() if "short" in text] == []
+
+
+@pytest.mark.thorough
+def test_the_picture_shows_the_first_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    figures = json.loads((table.RESULTS / "cpu.json").read_text(encoding="utf-8"))
+    drawn = table.PICTURE.read_text(encoding="utf-8")
+    monkeypatch.setattr(table, "PICTURE", tmp_path / "speed.svg")
+    table.draw()
+    new = table.PICTURE.read_text(encoding="utf-8")
+    for text in (drawn, new):  # not byte by byte: matplotlib's versions differ
+        assert "prefers-color-scheme:dark" in text and "href=" not in text.replace('xlink:href="#', "")
+        told = re.findall(r"<title>(.*?)</title>", text)[0]
+        for name in table.ROWS:
+            assert figures["cases"][name]["title"] in told
+            for peer in ("numpy", "torch"):
+                entry = figures["cases"][name]["speed"].get(peer)
+                assert entry is None or (f" {entry['ratio']:.2f}" in told and f">{entry['ratio']:.2f}<" in text)
+
+
 def test_the_first_table_is_short() -> None:
     figures = json.loads((table.RESULTS / "cpu.json").read_text(encoding="utf-8"))
     rows = table.front_table(figures).splitlines()[4:]
@@ -48,7 +70,7 @@ def test_the_first_table_is_short() -> None:
             assert peer not in ("numpy", "torch") or f" {entry['ratio']:.2f} |" in row
 
 
-def test_table_marks_what_falls_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_marks_ratios_above_their_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def entry(ratio: float, target: float | None) -> dict[str, object]:
         met = None if target is None else ratio <= target
         return {"ours_us": ratio, "theirs_us": 1000.0, "ratio": ratio, "target": target, "met": met}
@@ -66,8 +88,8 @@ def test_table_marks_what_falls_short(tmp_path: Path, monkeypatch: pytest.Monkey
         },
     }
     made = table.table(figures)
-    first = "| a + b | 3 us | 1 ms | 3.00 of 2.00 **short** | 1 ms | 0.50 of 0.65 |"
-    assert f"{first} 1.2 us | 1 ms | 1.20 of 1.10 **short** |\n" in made
+    first = "| a + b | 3 us | 1 ms | 3.00 of 2.00 ▲ | 1 ms | 0.50 of 0.65 |"
+    assert f"{first} 1.2 us | 1 ms | 1.20 of 1.10 ▲ |\n" in made
     assert "| step **inaccurate** | 2 us |  |  | 1 ms | 2.00 |  |  |  |\n" in made
     assert "of 4 threads each" in made
     assert all(line.count("|") == 10 for line in made.splitlines() if line.startswith("|"))
@@ -89,6 +111,7 @@ def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / f"{name}.md").write_text(f"before\n{table.START}old\n{table.END}after\n")
         monkeypatch.setattr(table, name, folder / f"{name}.md")
     monkeypatch.setattr(table, "RESULTS", folder)
+    monkeypatch.setattr(table, "draw", lambda: None)
 
 
 def test_the_table_of_a_gpu_comes_with_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +156,6 @@ def test_the_table_of_a_gpu_comes_with_its_figures(tmp_path: Path, monkeypatch: 
         assert readme.count(table.GPU_START) == 1
         assert readme.startswith("before\n")
         assert readme.endswith(f"{table.END}after\n")
-        assert "| x.clone() **inaccurate** | 10 us | ceiling | 9 us | 0.90 | >= 0.95 **short** |" in readme
+        assert "| x.clone() **inaccurate** | 10 us | ceiling | 9 us | 0.90 | >= 0.95 ▼ |" in readme
         assert "| x.bad() | **failed** |" in readme
         assert "copy ceiling 4.00 TB/s" in readme

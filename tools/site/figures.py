@@ -1,179 +1,246 @@
-"""The pages of figures: what `benchmarks/results/` holds, as tables with bars. No figure is typed."""
+"""The pages of figures: what `benchmarks/results/` holds, as charts and tables. No figure is typed."""
 
 from __future__ import annotations
 
 import html
 import json
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from benchmarks import table
+from benchmarks import budgets, published, table
 from benchmarks.cases import ALL_THREADS
 from benchmarks.compare import RESULTS, duration
+from benchmarks.sizes import by_thread
 
+from .charts import PEERS, peers_of, ratios, scatter, sizes, speed
 from .operators import heading
+from .pictures import plot
 
 __all__ = ["front", "pages"]
 
-WIDEST = 16.0  # the ratio at which a bar is as long as it can be
-PEERS = {"numpy": "NumPy", "torch": "torch", ALL_THREADS: "torch, all threads"}
+
+def stored(name: str) -> dict[str, Any]:
+    """The figures of a file."""
+    found: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    return found
 
 
-def bar(ratio: float) -> str:
-    """A bar from the middle: to the left where tritensor is faster, to the right where it is slower."""
-    share = max(-1.0, min(1.0, math.log(ratio) / math.log(WIDEST)))
-    start = 50 + min(0.0, share) * 50
-    kind = "faster" if ratio <= 1 else "slower"
-    return f'<span class="bar"><i class="{kind}" style="left:{start:.1f}%;width:{abs(share) * 50:.1f}%"></i></span>'
-
-
-def comparison(cases: dict[str, Any], peers: list[str]) -> str:
-    """The rows of a comparison as a table of HTML, with a bar for each ratio."""
-    heads = "".join(f'<th colspan="2">beside {PEERS[peer]}</th>' for peer in peers)
-    lines = [f'<div class="figures"><table><thead><tr><th></th><th>tritensor</th>{heads}</tr></thead><tbody>']
-    for name, case in cases.items():
-        speed = case["speed"]
-        ours = duration(next(iter(speed.values()))["ours_us"])
-        wrong = "" if case.get("accuracy", {}).get("accurate", True) else " <b>inaccurate</b>"
-        cells = f'<td id="{html.escape(name)}">{html.escape(case["title"])}{wrong}</td><td class="number">{ours}</td>'
-        for peer in peers:
-            entry = speed.get(peer)
-            if entry is None:
-                cells += '<td class="number"></td><td></td>'
-                continue
-            low, high = entry["spread"]
-            told = f"{duration(entry['ours_us'])} beside {duration(entry['theirs_us'])}, ratio {low:.2f} to {high:.2f}"
-            target = "" if entry["target"] is None else f", wanted {entry['target']:.2f}"
-            cells += (
-                f'<td class="number" title="{told}{target}">{entry["ratio"]:.2f}</td><td>{bar(entry["ratio"])}</td>'
-            )
-        lines.append(f"<tr>{cells}</tr>")
-    return "\n".join([*lines, "</tbody></table></div>"])
-
-
-def raw(text: str) -> list[str]:
-    """HTML in reStructuredText."""
-    return [".. raw:: html", "", *(f"   {line}" for line in text.split("\n")), ""]
-
-
-def machine(figures: dict[str, Any], source: str) -> list[str]:
-    """Where, when and with what the figures were measured."""
-    known = figures["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in figures["versions"].items())
-    where = ", ".join(str(known[key]) for key in ("processor", "system", "device") if key in known)
-    rows = [
-        ("machine", f"{where}; {known.get('cores', '?')} cores"),
-        ("versions", versions),
-        ("measured", f"{figures['date']}, at commit {figures['commit'][:10]}"),
-        ("figures", f"benchmarks/results/{source}"),
-    ]
-    lines = [".. list-table::", "   :class: facts", "   :stub-columns: 1", "   :widths: auto", ""]
-    for name, text in rows:
-        lines += [f"   * - {name}", f"     - {text}"]
-    return [*lines, ""]
-
-
-RATIO = (
-    "A ratio is tritensor's time divided by the peer's, the median of blocks that take turns in one process. A bar to",
-    "the left says that tritensor is faster, one to the right that it is slower; on a logarithmic scale, at its end a",
-    f"factor of {WIDEST:.0f}. Hold the pointer over a ratio to see both times, the spread and the target.",
-    "",
-)
-
-
-def cpu() -> str:
-    """The page beside NumPy and torch."""
-    figures = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
-    threads = figures["threads"]
-    peers = [peer for peer in PEERS if any(peer in case["speed"] for case in figures["cases"].values())]
-    told = f"All threads are {threads[ALL_THREADS]}." if isinstance(threads, dict) and ALL_THREADS in threads else ""
-    lines = [*heading("On the CPU, beside NumPy and torch"), *machine(figures, "cpu.json"), *RATIO]
-    lines += [f"Beside NumPy and torch each library has one thread. {told}", ""]
-    lines += [*raw(comparison(figures["cases"], peers)), "Made by ``python -m benchmarks.compare --device cpu``.", ""]
-    return "\n".join([*lines, "What falls short, and why: :doc:`/performance`.", ""])
-
-
-def host() -> str:
-    """The page of the host's part of a GPU call."""
-    figures = json.loads((RESULTS / "host.json").read_text(encoding="utf-8"))
-    lines = [*heading("The host's part of a GPU call"), *machine(figures, "host.json")]
-    lines += [
-        "Calls on a device whose driver is a stub that returns at once: dispatch, replay, memory, launch and tape",
-        "",
-    ]
-    lines[-2] += " are the real ones. The peer is torch's same call on the CPU."
-    lines += [*RATIO, *raw(comparison(figures["cases"], ["torch"]))]
-    return "\n".join([*lines, "Made by ``python -m benchmarks.host``.", ""])
-
-
-def gpu() -> str:
-    """The page of the GPU's table; what is known while none is measured."""
-    figures = table.gpu_figures()
-    lines = heading("On a GPU, beside torch and CuPy")
-    if figures is None:
-        lines += [
-            "No figure of a GPU is stored in benchmarks/results, so none is shown. ``python -m benchmarks.gpu``",
-            "measures them. What each row asks of a card, and the time that is predicted from it: :doc:`/performance`.",
-            "",
-        ]
-        return "\n".join(lines)
-    lines += [".. list-table::", "   :class: facts", "   :stub-columns: 1", "   :widths: auto", ""]
-    versions = ", ".join(f"{name} {version}" for name, version in figures["versions"].items())
-    for name, text in (("device", figures["gpu"]), ("versions", versions), ("measured", str(figures["date"]))):
-        lines += [f"   * - {name}", f"     - {text}"]
-    rows = []
-    for case in figures["rows"].values():
-        for peer, entry in case.get("speed", {}).items():
-            if entry.get("ratio") is not None:
-                ours, theirs = duration(entry["ours_us"]), duration(entry["theirs_us"])
-                ratio = entry["theirs_us"] / entry["ours_us"]
-                rows.append(
-                    f'<tr><td>{html.escape(case["title"])}</td><td class="number">{ours}</td>'
-                    f"<td>{html.escape(peer)}</td>"
-                    f'<td class="number">{theirs}</td><td class="number">{ratio:.2f}</td><td>{bar(1 / ratio)}</td></tr>'
-                )
-    heads = "<tr><th></th><th>tritensor</th><th>beside</th><th></th><th>speed</th><th></th></tr>"
-    lines += [
-        "",
-        *raw(
-            f'<div class="figures"><table><thead>{heads}</thead><tbody>\n'
-            + "\n".join(rows)
-            + "\n</tbody></table></div>"
-        ),
-    ]
+def page(title: str, *parts: str) -> str:
+    """A page of paragraphs, of HTML, and of headings, which begin with "# "."""
+    lines = heading(title)
+    for part in parts:
+        if part.startswith("<"):
+            lines += [".. raw:: html", "", *(f"   {line}" for line in part.split("\n")), ""]
+        elif part.startswith("# "):
+            lines += [part[2:], "-" * len(part), ""]
+        elif part:
+            lines += [part, ""]
     return "\n".join(lines)
 
 
+def grid(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of HTML, whose first column is text and whose others are numbers."""
+    head = "".join(f'<th scope="col">{html.escape(each)}</th>' for each in heads)
+    cells = ("".join(f"<td{' class=number' * bool(k)}>{each}</td>" for k, each in enumerate(row)) for row in rows)
+    body = "\n".join(f"<tr>{each}</tr>" for each in cells)
+    return f'<div class="figures"><table><thead>\n<tr>{head}</tr>\n</thead><tbody>\n{body}\n</tbody></table></div>'
+
+
+def comparison(cases: Mapping[str, Any], peers: Iterable[str]) -> str:
+    """The rows of a comparison: times, ratios and their targets."""
+    rows = []
+    for name, case in cases.items():
+        wrong = "" if case.get("accuracy", {}).get("accurate", True) else " <b>inaccurate</b>"
+        title = f'<span id="{html.escape(name)}">{html.escape(case["title"])}</span>{wrong}'
+        cells = [title, duration(next(iter(case["speed"].values()))["ours_us"])]
+        for entry in map(case["speed"].get, peers):
+            cells += [duration(entry["theirs_us"]) if entry else "", table.cell(entry)]
+        rows.append(cells)
+    return grid(["", "tritensor", *(each for peer in peers for each in (PEERS[peer], "ratio"))], rows)
+
+
+def machine(figures: Mapping[str, Any], source: str) -> str:
+    """Where, when and with what the figures were measured."""
+    known = figures.get("machine", {})
+    where = [figures.get("gpu"), *(known.get(key) for key in ("processor", "system", "device"))]
+    rows = {
+        "machine": ", ".join(filter(None, where)) + (f"; {known['cores']} cores" if "cores" in known else ""),
+        "versions": ", ".join(f"{name} {version}" for name, version in figures.get("versions", {}).items()),
+        "measured": f"{figures.get('date', '')} at commit {figures.get('commit', '')[:10]}".strip(),
+        "load before": f"{known['load_before']} processes ready to run" if "load_before" in known else "",
+        "figures": f"benchmarks/results/{source}",
+    }
+    lines = [".. list-table::", "   :class: facts", "   :stub-columns: 1", "   :widths: auto", ""]
+    return "\n".join([*lines, *(f"   * - {name}\n     - {text}" for name, text in rows.items() if text)])
+
+
+RATIO = (
+    "A ratio is tritensor's time divided by the peer's, the median of blocks that take turns in one process: below 1 "
+    "tritensor is faster. Beside a ratio stands its target, where it has one; ▲ marks a ratio above its target."
+)
+
+
+def _cpu() -> str:
+    figures = stored("cpu.json")
+    every = figures["threads"].get(ALL_THREADS, 1)
+    return page(
+        "CPU, beside NumPy and PyTorch",
+        machine(figures, "cpu.json"),
+        RATIO,
+        f"Beside NumPy and PyTorch each library has one thread; all threads are {every}. Made by "
+        "``python -m benchmarks.compare --device cpu``. Reasons of rows above their targets: :doc:`/performance`.",
+        ratios("Ratios of all rows", [(case["title"], peers_of(case)) for case in figures["cases"].values()]),
+        "# All rows",
+        comparison(figures["cases"], PEERS),
+    )
+
+
+def _by_size() -> str:
+    figures = stored("sizes.json")
+    every = figures["threads"][ALL_THREADS]
+    return page(
+        "CPU, by size and thread",
+        machine(figures, "sizes.json"),
+        "Square matrices of float32, one thread, tritensor without native code as in the default install. Made by "
+        "``python -m benchmarks.sizes``.",
+        sizes("Time against elements on one thread, both axes logarithmic", figures),
+        "# Threads",
+        f"Each library beside itself: its time on {every} threads divided by that on one.",
+        ratios("Time by thread", by_thread(figures), f"time on {every} threads / on 1: left of 1 threads help"),
+    )
+
+
+def _host() -> str:
+    cases = stored("host.json")["cases"]
+    return page(
+        "The host's part of a GPU call",
+        machine(stored("host.json"), "host.json"),
+        "Calls on a device whose driver is a stub that returns at once: dispatch, replay, memory, launch and tape are "
+        "the real ones. The peer is PyTorch's same call on the CPU. Made by ``python -m benchmarks.host``.",
+        RATIO,
+        ratios("Ratios to PyTorch's call on the CPU", [(case["title"], peers_of(case)) for case in cases.values()]),
+        comparison(cases, ["torch"]),
+    )
+
+
+def _gpu() -> str:
+    figures = table.gpu_figures()
+    if figures is None:
+        return page("GPU, beside PyTorch and CuPy", "No figure of a GPU is stored in benchmarks/results.")
+    torch = {"torch": "PyTorch", "torch fused": "PyTorch, fused", "torch foreach": "PyTorch, foreach"}
+    charts: list[tuple[dict[str, str], list[Any]]] = [(torch, []), ({"ceiling": "copy of as many bytes"}, [])]
+    rows = []
+    for case in figures["rows"].values():
+        found = {peer: each for peer, each in case.get("speed", {}).items() if each.get("ratio") is not None}
+        ratio = {peer: each["ours_us"] / each["theirs_us"] for peer, each in found.items()}
+        for names, shown in charts:
+            told = {names[peer]: x for peer, x in ratio.items() if peer in names}
+            shown += [(case["title"], told)] if told else []
+        for peer, each in found.items():
+            target = "" if each.get("gate") is None else ("≤ " if each["below"] else "≥ ") + f"{each['gate']:.2f}"
+            times = duration(each["ours_us"]), html.escape(peer), duration(each["theirs_us"])
+            rows.append((html.escape(case["title"]), *times, f"{ratio[peer]:.2f}", target))
+    axis = "tritensor's time / that of a copy of as many bytes: 1 is the limit"
+    return page(
+        "GPU, beside PyTorch and CuPy",
+        machine(figures, "nvidia-h200.json"),
+        "A ratio is tritensor's time divided by the peer's. Made by ``python -m benchmarks.gpu``.",
+        ratios(f"Measured on {figures['gpu']}, beside PyTorch", charts[0][1]),
+        "# Limited by memory",
+        ratios(f"Measured on {figures['gpu']}, beside a copy", charts[1][1], axis),
+        "# All rows",
+        "Targets with ≥ are of the speed, the peer's time divided by tritensor's, those with ≤ of the ratio.",
+        grid(["", "tritensor", "beside", "", "ratio", "target"], rows),
+    )
+
+
+def _predicted() -> str:
+    measured = table.gpu_figures() or {"rows": {}, "gpu": "", "date": "", "commit": ""}
+    points, lines, times = budgets.roofline(measured["rows"])
+    same = [([1e-3, 1e2], [1e-3 * f, 1e2 * f], style, "") for f, style in ((1, "-"), (1.25, ":"), (0.8, ":"))]
+    axes = "predicted milliseconds", "measured milliseconds"
+    return page(
+        "Predicted times",
+        "``cuda.profile`` counts what compiled kernels ask of a card and predicts their times; how, and how far it is "
+        "off: :doc:`/performance`.",
+        "# Roofline of an H200, predicted",
+        "Every point is predicted, none is measured: a row of the GPU's table by the counts in benchmarks/budgets. "
+        "Slope and levels are those of the data sheet.",
+        scatter("Predicted kernels", points, lines, "operations per byte of DRAM", "predicted TFLOP/s"),
+        "# Measured rows",
+        f"{len(times)} rows measured on {measured['gpu']}, {measured['date']}, at commit {measured['commit']}, beside "
+        "the prediction for the kernels of today. Dotted lines: 25 % off.",
+        scatter("Measured against predicted times", {"tritensor": times}, same, *axes),
+        "# Rows that others published",
+        "Kernels of others, measured by others on A100 and H100 (sources: benchmarks/published.json), beside the "
+        "prediction for the same kernel, size and card.",
+        scatter("Published against predicted times", published.pairs(), same, *axes),
+    )
+
+
+def _simulated() -> str:
+    figures, rows = stored("simulation.json"), {}
+    for found, name, way in (
+        (stored("native.json"), "machine code", -1),
+        (figures, "compiled for a card, in NumPy", 1),
+    ):
+        for case in found["cases"].values():
+            if "ratio" in case:
+                rows.setdefault(case["title"], {})[name] = case["ratio"] ** way
+    return page(
+        "Simulated devices",
+        machine(figures, "simulation.json and native.json"),
+        "The time of a call on a simulated device, divided by that in Triton's interpreter. Made by "
+        "``python -m benchmarks.simulation`` and ``benchmarks.native``.",
+        ratios("Time by engine", [*rows.items()], "time / that of the interpreter: left of 1 is faster"),
+    )
+
+
+def _native() -> str:
+    figures = stored("native-cpu.json")
+    rows = [
+        (name.removesuffix(" float32"), {f"{int(n):,} elements": x["ratio"] for n, x in case.items() if "ratio" in x})
+        for name, case in figures["cases"].items()
+        if name.endswith(" float32") and any("ratio" in each for each in case.values())
+    ]
+    return page(
+        "Native code on the CPU",
+        machine(figures, "native-cpu.json"),
+        "Operators of float32 with native code beside the same operators by NumPy, on one thread. An operator uses "
+        "native code from the size on where it is faster. Made by ``python -m benchmarks.native_cpu``.",
+        ratios("Native code beside NumPy", rows, "native code / NumPy: left of 1 native code is faster"),
+    )
+
+
+def _libraries() -> str:
+    of, rows = stored("libraries.json")["of"], stored("libraries.json")["rows"]
+    return page(
+        "transformers, beside PyTorch",
+        machine({}, "libraries.json"),
+        f"GPT-2 and Llama of transformers by their width, batch {of['batch']}, {of['length']} tokens, on {of['cpus']} "
+        "threads: the same program with tritensor and with PyTorch. Made by ``python -m benchmarks.libraries``.",
+        ratios("Models of transformers", [(name, {"PyTorch": row["ratio"]}) for name, row in rows.items()]),
+    )
+
+
 def front() -> str:
-    """The figures of the front page, as HTML."""
-    figures = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
-    cases = {name: case for name, case in figures["cases"].items() if name in table.ROWS} or figures["cases"]
-    versions = figures["versions"]
-    told = (
-        f"One thread of {figures['machine']['processor']}, numpy {versions['numpy']}, torch {versions['torch']}, "
-        f"{figures['date']}. A ratio is tritensor's time divided by the other's; a bar to the left: faster."
+    """The chart of the front page, as HTML."""
+    figures = stored("cpu.json")
+    told = "one thread of {machine[processor]}, numpy {versions[numpy]}, torch {versions[torch]}, {date}".format(
+        **figures
     )
     link = '<a href="benchmarks/index.html">All figures</a>'
-    return comparison(cases, ["numpy", "torch"]) + f'\n<p class="told">{html.escape(told)} {link}</p>\n'
+    return speed(figures, table.ROWS, plot) + f'<p class="told">{html.escape(told)}. {link}</p>\n'
+
+
+PAGES = {each.__name__[1:]: each for each in (_cpu, _by_size, _native, _libraries, _gpu, _host, _predicted, _simulated)}
 
 
 def pages() -> Iterator[tuple[str, str]]:
     """The names of the pages' files and their texts."""
-    lines = [
-        *heading("Benchmarks"),
-        "Drawn from the figures in benchmarks/results, which the programs in benchmarks/ write. How they are measured,",
-        "what falls short, and why: :doc:`/performance`.",
-        "",
-        ".. toctree::",
-        "",
-        "   cpu",
-        "   host",
-        "   gpu",
-        "",
-    ]
-    yield "index.rst", "\n".join(lines)
-    yield "cpu.rst", cpu()
-    yield "host.rst", host()
-    yield "gpu.rst", gpu()
+    text = "Drawn from the figures in benchmarks/results. How they are measured, and why rows miss their targets:"
+    text += " :doc:`/performance`. Clusters, predicted and published: :doc:`/cluster`."
+    yield "index.rst", page("Benchmarks", text, "\n   ".join([".. toctree::\n", *PAGES]))
+    for name, each in PAGES.items():
+        yield f"{name}.rst", each()
     yield "front.html", front()

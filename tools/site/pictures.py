@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "STYLE", "inline", "plot"]
+__all__ = ["COLOURS", "STYLE", "inline", "plot", "standalone"]
 
 #: What a plot is drawn in, which nothing else is, and the colours of `docs/_static/site.css` that take its place.
 COLOURS = {
@@ -79,3 +79,17 @@ def inline(title: str, figure: Figure) -> str:
     )
     head, _, rest = text.partition(">")
     return f'<div class="picture">{head}>\n <title>{html.escape(title)}</title>{rest}</div>\n'
+
+
+#: the colours of a file, by the names that a page's plots have for theirs
+_LIGHT = "text-base:#1f2328;text-muted:#59636e;border:#d1d9e0;faster:#0b7a6f;slower:#a5560d"
+_DARK = "text-base:#e6edf3;text-muted:#9198a1;border:#3d444d;faster:#4fd1c2;slower:#f0a872"
+
+
+def standalone(title: str, draw: Any, width: float = 6.0, height: float = 3.0) -> str:
+    """The same as a file, whose colours are those of the reader's light or dark mode."""
+    text = re.sub(r"</?div.*?>\n?", "", plot(title, draw, width, height))
+    text = re.sub(r"var\(--(?:pst-color|site)-", "var(--", text)
+    light, dark = (re.sub(r"(^|;)", r"\1--", colours) for colours in (_LIGHT, _DARK))
+    style = f"<style>svg{{{light}}}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}</style>"
+    return text.replace("</title>", f"</title>{style}", 1)
