@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -144,19 +145,16 @@ def gpu_table(figures: dict[str, Any]) -> str:
 
 
 def gpu_front(figures: dict[str, Any]) -> str:
-    """Some rows of the GPU's table, as times that are divided alike to those of the CPU's."""
-    versions = ", ".join(
-        f"{name} {figures['versions'][name]}" for name in ("torch", "triton") if name in figures["versions"]
-    )
-    when = f"on {figures['date']}, with the kernels of commit {figures['commit']}"
-    lines = [f"{figures['gpu']} {when}; {versions}.", "", "| | tritensor | torch | ratio |", "|---|---|---|---|"]
+    """Some rows of the GPU's table in a sentence, as times that are divided like those of the CPU's."""
+    when = f"On an {figures['gpu']} ({figures['date']}, the kernels of commit {figures['commit']}; torch"
+    ratios = []
     for name, peer in GPU_ROWS.items():
         row = figures["rows"].get(name, {})
         entry = row.get("speed", {}).get(peer)
         if entry is not None:
-            ours, theirs = duration(entry["ours_us"]), duration(entry["theirs_us"])
-            lines.append(f"| {row['title']} | {ours} | {theirs} | {entry['ours_us'] / entry['theirs_us']:.2f} |")
-    return "\n".join(lines) + "\n"
+            ratios.append(f"{row['title']} {entry['ours_us'] / entry['theirs_us']:.2f}")
+    words = f"{when} {figures['versions']['torch']}) the ratios beside PyTorch are: {'; '.join(ratios)}."
+    return textwrap.fill(words, 118) + "\n"
 
 
 def sections() -> list[tuple[Path, str, str]]:

@@ -238,7 +238,7 @@ def test_copying_a_block_leaves_the_prompts_out(watch: Callable[..., Watched]) -
     plain.hover()
     plain.locator("button.copybtn").click()
     page.wait_for_timeout(200)
-    assert page.evaluate("navigator.clipboard.readText()").strip() == "pip install tritensor"
+    assert page.evaluate("navigator.clipboard.readText()").strip() == "pip install ."
 
 
 def test_the_search_finds_softmax(watch: Callable[..., Watched]) -> None:
@@ -252,7 +252,7 @@ def test_the_search_finds_softmax(watch: Callable[..., Watched]) -> None:
 def test_dark_mode(watch: Callable[..., Watched]) -> None:
     page = watch(color_scheme="light").open("index.html")
     colour = "getComputedStyle(document.body).backgroundColor"
-    drawn = "getComputedStyle(document.querySelector('.devices')).color"
+    drawn = "getComputedStyle(document.querySelector('.overview svg')).color"
     light = page.evaluate(colour), page.evaluate(drawn)
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     page.locator("button.theme-switch-button").first.click()
