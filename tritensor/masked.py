@@ -75,7 +75,7 @@ def _dims(dim: tuple[int, ...] | int | None, rank: int) -> tuple[int, ...]:
 def _shown(made: Callable[..., Any], formula: Callable[..., Any], kind: str) -> Any:
     """The public function, under the name of its formula."""
     made.__name__ = made.__qualname__ = formula.__name__
-    made.__doc__ = f"{formula.__doc__}\n\n    {kind}, where `mask` holds; see `tritensor.masked`."
+    made.__doc__ = f"{formula.__doc__}\n\n    {kind}; see `tritensor.masked`."
     return made
 
 

@@ -102,7 +102,7 @@ def test_gradients_of_both_orders(name):
 def test_names_and_signatures_are_shown():
     assert masked.softmin.__name__ == "softmin"
     assert list(inspect.signature(torch.masked.amax).parameters) == ["input", "dim", "keepdim", "dtype", "mask"]
-    assert masked.amax.__doc__.startswith("The largest element.")
+    assert masked.amax.__doc__.startswith("The maximum of the elements where `mask` holds.")
 
 
 ONES, HOLDS = torch.ones(2, 3), torch.ones(3, dtype=torch.bool)
