@@ -1,4 +1,4 @@
-"""scikit-learn's estimators on tensors, where the tensors are: digits told apart, and blood sugar predicted.
+"""scikit-learn's estimators on tensors, where the tensors are: digits told apart, an illness predicted.
 
     python examples/sklearn_on_device.py
     python examples/sklearn_on_device.py --device cuda

@@ -15,16 +15,12 @@ from .operators import code, escaped, heading
 __all__ = ["pages"]
 
 
-def _is_command(line: str) -> bool:
-    return line.startswith(("    ", "pip ", "python "))
-
-
 def _described(text: str) -> list[str]:
     """What a program says of itself, as reStructuredText: commands as blocks of code, the rest as it is."""
     made = []
-    for command, lines in groupby(text.splitlines(), _is_command):
+    for command, lines in groupby(text.splitlines(), lambda line: line.startswith(("    ", "pip ", "python "))):
         block = "\n".join(line.strip() for line in lines)
-        made += code(block, "bash") if command else ["", escaped(block), ""]
+        made += code(block, "bash") if command else ["", escaped(block).replace("--", r"\-\-"), ""]
     return made
 
 
@@ -39,8 +35,8 @@ def _page(name: str, found: dict[str, Any], text: str) -> Iterator[str]:
     yield from (f".. image:: ../pictures/examples/{name}.png", f"   :alt: What {name}.py draws.", "   :width: 640")
     yield from _described(rest)
     yield from ("This command drew the picture:", "", *code(found["command"], "bash"))
-    yield f"It took {_took(found)}, and {found['processor_seconds']:.0f} s of their time, beside other programs (a load"
-    yield f"of {found['load']:.1f} before it), on {found['date']} at commit {found['commit'][:10]}. It printed at last:"
+    yield f"It took {_took(found)}, which computed {found['processor_seconds']:.0f} s for it, and began at a load of"
+    yield f"{found['load']:.1f}, on {found['date']} at commit {found['commit'][:10]}. It printed at last:"
     yield from ("", *code("\n".join(found["printed"]), "text"))
     yield from (f".. literalinclude:: ../../examples/{name}.py", "")
 
