@@ -6,13 +6,20 @@ Imports NumPy and tritensor; Sphinx is not needed to make the texts.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-__all__ = ["FOLDERS", "texts", "write"]
+__all__ = ["FOLDERS", "table", "texts", "write"]
 
 #: the folders of `docs/` that hold nothing else, and that git ignores
 FOLDERS = ("operators", "reference", "benchmarks", "examples")
+
+
+def table(name: str) -> dict[str, Any]:
+    """What a file of `docs/` says about the pages that are made."""
+    return tomllib.loads((Path(__file__).parents[2] / "docs" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def texts() -> Iterator[tuple[str, str]]:
