@@ -14,8 +14,9 @@ from tritensor.operators import Operator, registry
 from tritensor.tensors import Tensor
 
 from . import sources
+from .parameters import visible
 
-__all__ = ["SPACES", "Function", "functions", "settings"]
+__all__ = ["SPACES", "Function", "documented", "functions", "named", "settings"]
 
 # The spaces of names, in the order in which a function's name is taken from them.
 SPACES: dict[str, Any] = {
@@ -79,6 +80,26 @@ def shown(space: str, name: str) -> str:
     return f"{space if space in ('torch', 'F', 'Tensor') else f'torch.{space}'}.{name}"
 
 
+def named(shown: str) -> tuple[str, str, Any]:
+    """The space, the plain name and the value of a name as programs write it."""
+    space, _, plain = shown.removeprefix("torch.").rpartition(".") if shown.count(".") > 1 else shown.rpartition(".")
+    return space, plain, getattr(SPACES[space], plain)
+
+
+@cache
+def documented() -> dict[str, tuple[str, Any]]:
+    """What is documented among the operators: names in the inventory, names as programs write them, and values. These
+    are the functions of the pages, and other names of them that take further parameters."""
+    found = {}
+    for function in functions():
+        own = {*visible(function.value).parameters, "self", "inplace", "input", "other"}
+        for shown in (function.shown, *function.also):
+            space, plain, value = named(shown)
+            if shown == function.shown or not own >= visible(value).parameters.keys():
+                found[f"{MODULES[space]}.{plain}"] = (shown, value)
+    return found
+
+
 def _names(space: str) -> list[str]:
     if space == "Tensor":
         members = [name for name in dir(Tensor) if not name.startswith("_")]
@@ -114,7 +135,7 @@ def functions() -> tuple[Function, ...]:
             value = getattr(SPACES[space], name)
             base = _base(value)
             plain = name if space in ("torch", "F", "Tensor") else f"{space}.{name}"
-            key = by_name.get(plain, base)
+            key = base if space == "Tensor" and name == "unfold" else by_name.get(plain, base)  # not `F.unfold`
             pages.setdefault(key, []).append((space, name))
             by_name.setdefault(plain, key)
     named = {key: getattr(key, "__name__", key) for key in pages}  # the name of its own comes first

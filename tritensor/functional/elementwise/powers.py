@@ -210,7 +210,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     tensor([1.6449, 0.6449])
 
     Raises:
-        ArgumentError: n is no integer. ShapeError, which is a RuntimeError: n is negative.
+        ArgumentError: n is no integer. ShapeError: n is negative.
     """
     n = number_in(n)
     if type(n) is not int:
@@ -227,7 +227,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of p dimensions.
 
     Raises:
-        ArgumentError: p is no integer. ShapeError, which is a RuntimeError: p is below 1 or above 65,536.
+        ArgumentError: p is no integer. ShapeError: p is below 1 or above 65,536.
     """
     check_tensor("mvlgamma", "input", 1, input)
     p = number_in(p)
