@@ -11,8 +11,10 @@ import contextlib
 import doctest
 import inspect
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
 from typing import Any
 
 import tritensor
@@ -21,7 +23,9 @@ from tritensor.operators.autocasting import POLICIES
 from tritensor.tensors import Tensor
 
 from . import examples, sources
-from .functions import MODULES, SPACES, Function, functions
+from .functions import MODULES, Function, documented, functions, named
+from .parameters import visible
+from .subjects import TABLE, layer_of, related, subjects
 
 __all__ = ["FAMILIES", "pages"]
 
@@ -30,12 +34,6 @@ FAMILIES = {
     operator.family: operator.about  # type: ignore[attr-defined]
     for operator in registry.values()
     if getattr(operator, "about", "")
-}
-SHAPES = {
-    "elementwise": "Any shapes that broadcast together; the result has the shape that they broadcast to.",
-    "reduction": "Any shape; the result lacks the reduced dimensions, or has 1 in their place with `keepdim=True`.",
-    "rowwise": "Any shape; the result has the input's.",
-    "scan": "Any shape; the result has the input's.",
 }
 HOSTED = ("hosted", "fourier")
 PROBED = ("bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
@@ -59,25 +57,22 @@ class Called:
         self.shapes = self.dtypes = ""
         self.gradient: bool | None = None
         space = "" if function.space in ("torch", "F") else f"{function.space}."
-        self.arguments = examples.call_of(f"{space}{function.name}")
+        arguments = examples.call_of(f"{space}{function.name}")
         told = ">>>" in (function.value.__doc__ or "")
-        if self.arguments is None and not told and function.own is not None and function.own.family in SHAPES:
-            self.arguments = ", ".join("xyu"[: len(function.own.inputs)])
-        if self.arguments is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self.shapes = self._shapes_of_docstring(function)
-            return
-        self.setup = examples.setup_of(self.arguments)
-        self.call = f"{_spelled(function)}({self.arguments})"
-        if function.space == "Tensor":
-            self.call = f"x.{function.name}({self.arguments})"
-            self.setup = list(dict.fromkeys([f"x = {examples.OPERANDS['x']}", *self.setup]))
+        if arguments is None and not told and function.own is not None and function.own.family in TABLE["shapes"]:
+            arguments = ", ".join("xyu"[: len(function.own.inputs)])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self._run(function)
+            if arguments is None:
+                self.shapes = self._shapes_of_docstring(function)
+            else:
+                self._run(function, arguments)
 
-    def _run(self, function: Function) -> None:
+    def _run(self, function: Function, arguments: str) -> None:
+        self.setup, self.call = examples.setup_of(arguments), f"{_spelled(function)}({arguments})"
+        if function.space == "Tensor":
+            self.call = f"x.{function.name}({arguments})"
+            self.setup = list(dict.fromkeys([f"x = {examples.OPERANDS['x']}", *self.setup]))
         seed = ["_ = torch.manual_seed(0)"] if examples.RANDOM.search(function.name) else []
         setup = list(self.setup)
         backward = function.space == "Tensor" and examples.BACKWARD.get(function.name)
@@ -102,7 +97,7 @@ class Called:
             exec(statement, names)
         operands = {name: value for name, value in names.items() if isinstance(value, Tensor)}
         if not operands:
-            self.shapes = _arrow([], _tensors(self._result(names)))
+            self.shapes = _arrow([], self._result(names) or ())
             return
         floating = [name for name, value in operands.items() if value.is_floating_point() or value.is_complex()]
         outcomes: dict[str, list[str]] = {}
@@ -110,21 +105,15 @@ class Called:
             dtype = getattr(tritensor, kind)
             cast = {name: operands[name].clone().to(dtype) for name in floating}
             found = self._result({**names, **cast})
-            if isinstance(found, Exception):
-                outcome = "refused"
-            else:
-                kinds = [str(each.dtype).removeprefix("tritensor.") for each in found]
-                outcome = " and ".join(dict.fromkeys("the same" if each == kind else each for each in kinds))
-            outcomes.setdefault(outcome, []).append(kind)
-        self.dtypes = "; ".join(
-            f"{', '.join(f'``{each}``' for each in kinds)}: {_outcome(outcome)}" for outcome, kinds in outcomes.items()
-        )
+            made = (str(each.dtype).removeprefix("tritensor.") for each in found or ())
+            kinds = dict.fromkeys("the same" if each == kind else f"``{each}``" for each in made)
+            outcomes.setdefault("refused" if found is None else " and ".join(kinds), []).append(f"``{kind}``")
+        self.dtypes = "; ".join(f"{', '.join(kinds)}: {outcome}" for outcome, kinds in outcomes.items())
         results = self._result({**names, **{name: value.clone() for name, value in operands.items()}})
-        if not isinstance(results, Exception):
+        if results is not None:
             self.shapes = _arrow(operands.values(), results)
         needing = {name: operands[name].clone().requires_grad_() * 1 for name in floating}
-        results = self._result({**names, **needing})
-        self.gradient = not isinstance(results, Exception) and any(each.requires_grad for each in results)
+        self.gradient = any(each.requires_grad for each in self._result({**names, **needing}) or ())
 
     def _shapes_of_docstring(self, function: Function) -> str:
         """The shapes of the tensors in the last call of the docstring's example, and of its results."""
@@ -137,36 +126,26 @@ class Called:
                     before = tritensor.get_rng_state()
                     passed = [call.func.value] if isinstance(call.func, ast.Attribute) else []
                     passed += [*call.args, *(keyword.value for keyword in call.keywords)]
+                    passed = [each for each in passed if not isinstance(each, ast.Starred)]
                     with contextlib.suppress(Exception):  # a call that shows what is refused
-                        values = [
-                            eval(ast.unparse(each), names) for each in passed if not isinstance(each, ast.Starred)
-                        ]
+                        values = [eval(ast.unparse(each), names) for each in passed]
                         found = _arrow(_tensors(values), _tensors(eval(ast.unparse(call), names)))
                     tritensor.set_rng_state(before)
             with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
                 exec(example.source, names)
         return found
 
-    def _result(self, names: dict[str, Any]) -> list[Tensor] | Exception:
-        """The tensors that the call returns, or what it raises."""
-        try:
+    def _result(self, names: dict[str, Any]) -> list[Tensor] | None:
+        """The tensors that the call returns; None where it raises, which here means that the dtype is refused."""
+        with contextlib.suppress(Exception):
             return list(_tensors(eval(self.call, names)))
-        except Exception as error:  # which one is the operator's affair: here it means that the dtype is refused
-            return error
+        return None
 
 
 def _arrow(given: Iterable[Tensor], results: Iterable[Tensor]) -> str:
     """Shapes of operands and results: `(2, 2), (2,) → (2, 2)`."""
     left, right = (", ".join(str(tuple(each.shape)) for each in tensors) for tensors in (given, results))
     return f"{left} → {right or 'no tensor'}" if left else f"the result has {right}" if right else ""
-
-
-def _outcome(kind: str) -> str:
-    return (
-        kind
-        if kind in ("refused", "the same") or not kind
-        else " and ".join(f"``{each}``" for each in kind.split(" and "))
-    )
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -192,31 +171,20 @@ def heading(text: str, line: str = "=") -> list[str]:
 
 def code(text: str, language: str = "python", indent: str = "") -> list[str]:
     """A block of code."""
-    return [
-        f"{indent}.. code-block:: {language}",
-        "",
-        *(f"{indent}   {line}".rstrip() for line in text.split("\n")),
-        "",
-    ]
+    lines = (f"{indent}   {line}".rstrip() for line in text.split("\n"))
+    return [f"{indent}.. code-block:: {language}", "", *lines, ""]
 
 
 def _facts(function: Function, called: Called) -> Iterator[tuple[str, str]]:
     own = function.own
-    shapes = SHAPES.get(own.family, "") if own is not None else ""
-    shapes = shapes.replace("`", "``")
-    if called.shapes:
-        shapes = f"{shapes} For example {called.shapes}".strip()
-    if shapes:
-        yield "Shapes", shapes
-    takes = called.dtypes
-    if not takes and function.operators:
-        rules = [operator.rule.takes() for operator in function.operators[:1] if hasattr(operator.rule, "takes")]
-        takes = ", ".join(rules)
-    if takes:
+    shapes = TABLE["shapes"].get(own.family, "") if own is not None else ""
+    if shapes or called.shapes:
+        yield "Shapes", f"{shapes} {'For example ' * bool(called.shapes)}{called.shapes}".strip()
+    rules = [operator.rule for operator in function.operators[:1] if hasattr(operator.rule, "takes")]
+    if takes := called.dtypes or ", ".join(rule.takes() for rule in rules):
         yield "Dtypes", takes
     yield "Gradient", _gradient(function, called)
-    places = ", ".join(f"``{name}``" for name in function.in_place)
-    yield "In place", places or "no form"
+    yield "In place", ", ".join(f"``{name}``" for name in function.in_place) or "no form"
     takes_out = "out" in inspect.signature(function.value).parameters
     yield "``out=``", "takes a tensor for the result" if takes_out else "not taken"
     policy = own.autocast if own is not None and own.autocast else POLICIES.get(function.name)
@@ -227,14 +195,10 @@ def _facts(function: Function, called: Called) -> Iterator[tuple[str, str]]:
 
 
 def _gradient(function: Function, called: Called) -> str:
-    wanted = called.gradient
-    if wanted is None:
-        wanted = any(operator.differentiable for operator in function.operators)
-    if not wanted:
+    if not (any(each.differentiable for each in function.operators) if called.gradient is None else called.gradient):
         return "no"
-    if function.own is not None and function.own.differentiable:
-        return "yes, by the formula below"
-    return "yes, by those of the operators and views that it is made of"
+    own = function.own is not None and function.own.differentiable
+    return "yes, by the formula below" if own else "yes, by those of the operators and views that it is made of"
 
 
 def _columns(operator: Operator) -> list[str]:
@@ -243,10 +207,7 @@ def _columns(operator: Operator) -> list[str]:
     reference = sources.reference_of(operator)
     kernels = sources.kernels_of(operator)
     halves = [("NumPy reference", [reference] if reference else [], "Made when the module is imported.")]
-    if kernels:
-        halves.append(("Triton kernel", kernels, ""))
-    else:
-        halves.append(("Triton kernel", [], f"None. {FAMILIES[operator.family]}"))
+    halves += [("Triton kernel", kernels, f"None. {FAMILIES[operator.family]}")]
     for title, texts, instead in halves:
         lines += ["   .. grid-item::", "", f"      **{title}**", ""]
         for source in texts:
@@ -260,28 +221,21 @@ def _others(function: Function) -> list[str]:
     """Entries of the other names, so that the inventory and the search have them."""
     lines: list[str] = []
     for name in (*function.also, *function.in_place):
-        space, _, plain = name.removeprefix("torch.").rpartition(".") if name.count(".") > 1 else name.rpartition(".")
-        value = getattr(SPACES[space], plain)
-        signature = _signature(value, space == "Tensor")
-        kind = "method" if space == "Tensor" else "function"
-        lines += [f".. py:{kind}:: {MODULES[space]}.{plain}{signature}", "   :no-contents-entry:", ""]
+        space, plain, value = named(name)
+        full, kind = f"{MODULES[space]}.{plain}", "method" if space == "Tensor" else "function"
+        if full in documented():
+            lines += [f".. auto{kind}:: {full}", ""]
+        else:
+            signature = _signature(value, space == "Tensor")
+            lines += [f".. py:{kind}:: {full}{signature}", "   :no-contents-entry:", ""]
     return lines
 
 
 def _signature(value: Any, method: bool) -> str:
     """Names and defaults of the parameters; the types are those of the first name."""
-    parts = []
-    parameters = list(inspect.signature(value).parameters.values())
-    for position, parameter in enumerate(parameters):
-        if method and position == 0 and parameter.kind is not parameter.VAR_POSITIONAL:
-            continue
-        default = parameter.default
-        shown = repr(default) if default is None or type(default) in (bool, int, float, str, tuple) else "..."
-        plain = parameter.replace(annotation=parameter.empty, default=parameter.empty)
-        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts and not any(p.startswith("*") for p in parts):
-            parts.append("*")
-        parts.append(str(plain) + ("" if default is parameter.empty else f"={shown}"))
-    return f"({', '.join(parts)})"
+    shown = visible(value, method)
+    plain = [each.replace(annotation=each.empty) for each in shown.parameters.values()]
+    return re.sub(r"<.*?>", "...", str(shown.replace(parameters=plain, return_annotation=shown.empty)))
 
 
 def page(function: Function, links: dict[str, str]) -> str:
@@ -296,8 +250,7 @@ def page(function: Function, links: dict[str, str]) -> str:
         "",
     ]
     lines += [".. list-table::", "   :class: facts", "   :widths: auto", "   :stub-columns: 1", ""]
-    for name, text in _facts(function, called):
-        lines += [f"   * - {name}", f"     - {text}"]
+    lines += [f"   {mark} - {text}" for fact in _facts(function, called) for mark, text in zip("* ", fact, strict=True)]
     lines += [""]
     if called.lines and ">>>" not in (function.value.__doc__ or ""):
         lines += [*heading("Example", "-"), *code("\n".join(called.lines), "pycon")]
@@ -315,6 +268,9 @@ def page(function: Function, links: dict[str, str]) -> str:
         lines += _composition(function, links)
     if function.also or function.in_place:
         lines += [*heading("Other names", "-"), *_others(function)]
+    layer, names = layer_of(function), [f":doc:`{each.shown}`" for each in related(function)]
+    names += [f"the layer :doc:`nn.{layer} </reference/nn.{layer}>`"] if layer else []
+    lines += [*heading("See also", "-"), ", ".join(names), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -336,62 +292,52 @@ def _composition(function: Function, links: dict[str, str]) -> list[str]:
 
 # ---- all pages -----------------------------------------------------------------------------------------------------
 
-_TITLES = {
-    "torch": ("torch", "Functions of tensors; most are methods of Tensor too."),
-    "F": ("torch.nn.functional", "Imported as ``F``: activations, losses, layers as functions."),
-    "linalg": ("torch.linalg", "Factorisations of matrices, solving, norms."),
-    "fft": ("torch.fft", "Fourier transforms."),
-    "special": ("torch.special", "Special functions."),
-    "Tensor": ("Tensor", "Methods that are no function."),
-}
 
-
-def index(found: tuple[Function, ...]) -> str:
-    """The page that lists all operators."""
+def index() -> Iterator[tuple[str, str]]:
+    """The page that lists the subjects, a page for each subject, and the page of all names."""
     lines = [
         ":html_theme.sidebar_secondary.remove: true",
         "",
         *heading("Operators"),
-        "Every function of tensors, by its public name. Its page has its signature, dtypes, gradient and an example,",
+        "Every function of tensors, by its public name. Its page has its parameters, dtypes, gradient and an example,",
         "and beside each other the NumPy reference, which runs on the CPU, and the Triton kernel, which is tested",
-        "against it over dtypes, shapes and layouts. Half precision is computed in float32.",
+        "against it over dtypes, shapes and layouts. Half precision is computed in float32. They are listed here by",
+        "subject, and also :doc:`by name <names>`.",
         "",
+        *(".. list-table::", "   :class: operators", "   :widths: 30 70", ""),
     ]
-    for space, (title, text) in _TITLES.items():
-        members = [function for function in found if function.space == space]
-        lines += [*heading(title, "-"), text, "", ".. list-table::", "   :class: operators", "   :widths: auto"]
-        lines += ["   :header-rows: 1", "", "   * - name", "     - what it computes", "     - in place"]
-        for function in members:
-            places = next((name for name in function.in_place if name.startswith("Tensor")), "")
-            lines += [f"   * - :doc:`{function.shown}`", f"     - {escaped(function.first)}"]
-            lines += [f"     - ``{places.removeprefix('Tensor')}``" if places else "     -"]
-        lines += [""]
-    lines += [".. toctree::", "   :hidden:", "", *(f"   {function.shown}" for function in found)]
-    return "\n".join(lines) + "\n"
+    for subject in TABLE["subjects"]:
+        found, name = subjects()[subject["name"]], f"subject-{subject['name']}"
+        lines += [f"   * - :doc:`{subject['title']} <{name}>`", "", f"       {subject['text']}"]
+        lines += [f"     - {', '.join(f':doc:`{each.name} <{each.shown}>`' for each in found)}"]
+        rows = [".. list-table::", "   :class: operators", "   :widths: auto", ""]
+        rows += [line for each in found for line in (f"   * - :doc:`{each.shown}`", f"     - {escaped(each.first)}")]
+        contents = ["", ".. toctree::", "   :hidden:", "", *(f"   {each.shown}" for each in found)]
+        head = [*lines[:2], *heading(subject["title"]), subject["text"], ""]
+        yield f"{name}.rst", "\n".join([*head, *rows, *contents]) + "\n"
+    contents = ["names", *(f"subject-{subject['name']}" for subject in TABLE["subjects"])]
+    yield "index.rst", "\n".join([*lines, "", ".. toctree::", "   :hidden:", "", *(f"   {each}" for each in contents)])
+    pairs = {(name.rpartition(".")[2], each.shown) for each in functions() for name in (*each.also, each.shown)}
+    lines, plain = [*lines[:2], *heading("Operators by name")], [name for name, _ in pairs]
+    for letter, words in groupby(sorted(pairs, key=lambda pair: (pair[0].lower(), pair)), lambda pair: pair[0][0]):
+        labels = ((name if plain.count(name) == 1 else page.removeprefix("torch."), page) for name, page in words)
+        lines += [*heading(letter.upper(), "-"), ", ".join(f":doc:`{name} <{page}>`" for name, page in labels), ""]
+    yield "names.rst", "\n".join(lines) + "\n"
 
 
 def escaped(text: str) -> str:
     """A sentence of a docstring as reStructuredText: code in backticks is literal, the rest is plain."""
-    parts = text.split("`")
-    if len(parts) % 2 == 0:
-        parts = [text.replace("`", "'")]
-    made = []
-    for place, part in enumerate(parts):
-        if place % 2:
-            made.append(f"``{part}``" if part.strip() else "")
-        else:
-            for mark in "\\*_|":
-                part = part.replace(mark, f"\\{mark}")
-            made.append(part)
-    joined = "".join(made)
-    return joined.replace("``", "\0").replace("\0", "``")
+    parts = (text if text.count("`") % 2 == 0 else text.replace("`", "'")).split("`")
+    plain = (re.sub(r"([\\*_|])", r"\\\1", part) for part in parts[::2])
+    literal = (f"``{part}``" if part.strip() else "" for part in (*parts[1::2], ""))
+    return "".join(chain.from_iterable(zip(plain, literal, strict=True)))
 
 
 def pages(wanted: Callable[[Function], bool] = lambda function: True) -> Iterator[tuple[str, str]]:
     """The names of the pages' files and their texts."""
     found = functions()
     links = {function.own.name: function.shown for function in found if function.own is not None}
-    yield "index.rst", index(found)
+    yield from index()
     for function in found:
         if wanted(function):
             yield f"{function.shown}.rst", page(function, links)
