@@ -13,11 +13,17 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from sphinx import addnodes  # noqa: E402
+from sphinx.util.inspect import stringify_signature  # noqa: E402
 from sphinx.util.nodes import find_pending_xref_condition  # noqa: E402
 
 import tritensor  # noqa: E402
 from tools import site  # noqa: E402
-from tools.site import gallery  # noqa: E402
+from tools.site import (  # noqa: E402
+    functions,
+    gallery,
+    parameters,
+    subjects,
+)
 
 project = "tritensor"
 author = "tritensor maintainers"
@@ -34,6 +40,7 @@ extensions = [
     "sphinx_design",
     "tools.site.mermaid",
     "sphinx_gallery.gen_gallery",
+    "tools.site.drawings",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["programs/**", "tutorials/**", "_templates/**"]
@@ -85,11 +92,11 @@ html_theme = "pydata_sphinx_theme"
 html_title = "tritensor"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_context = {"default_mode": "auto"}
+html_context = {"default_mode": "auto", "subjects": subjects.sidebar()}
 html_favicon = "_static/favicon.svg"
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {"index": [], "operators/*": []}
+html_sidebars = {"index": [], "operators/*": ["operators.html"]}
 html_theme_options: dict[str, Any] = {
     "logo": {"text": "tritensor", "image_light": "_static/favicon.svg", "image_dark": "_static/favicon.svg"},
     "show_nav_level": 1,
@@ -116,12 +123,19 @@ html_theme_options: dict[str, Any] = {
 def mend_signature(
     app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, result: str | None
 ) -> Any:
-    """Defaults without a name are shown as `...`: their address in memory is of no use."""
+    """Parameters are those for callers. Defaults without a name are `...`: their address in memory is of no use."""
+    if name in functions.documented():
+        shown = parameters.visible(obj, name.startswith("tritensor.Tensor."))
+        signature, _, result = stringify_signature(shown, unqualified_typehints=True).partition(" -> ")
     return (re.sub(r"<[\w. ]+>", "...", signature), result) if signature else None
 
 
 def mend_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Outside of code an asterisk, an underscore at the end of a name and a bar are what they are, not markup."""
+    """Operators have all their parameters, exceptions a line each. Outside of code an asterisk, an underscore at the
+    end of a name and a bar are what they are, not markup."""
+    if name in functions.documented():
+        lines[:] = parameters.completed(*functions.documented()[name], lines)
+    lines[:] = parameters.raises(lines)
     code = False
     for place, line in enumerate(lines):
         code = line.lstrip().startswith(">>>") or (code and bool(line.strip()))

@@ -18,7 +18,20 @@ import pytest
 import tritensor
 from benchmarks import budgets, table
 from benchmarks.compare import RESULTS, duration
-from tools.site import api, charts, figures, functions, mermaid, operators, programs, sources, versions, write
+from tools.site import (
+    api,
+    charts,
+    figures,
+    functions,
+    mermaid,
+    operators,
+    parameters,
+    programs,
+    sources,
+    subjects,
+    versions,
+    write,
+)
 from tritensor import nn
 from tritensor.operators import registry
 
@@ -46,7 +59,8 @@ def test_every_public_function_of_tensors_has_a_page() -> None:
     assert not {"torch.absolute.rst", "torch.arctan2.rst", "torch.special.expit.rst", "torch.abs_.rst"} & set(
         pages()
     )  # other names of these
-    assert set(pages()) == {"index.rst"} | {f"{each.shown}.rst" for each in functions.functions()}
+    listing = {"index.rst", "names.rst", *(f"subject-{each['name']}.rst" for each in subjects.TABLE["subjects"])}
+    assert set(pages()) == listing | {f"{each.shown}.rst" for each in functions.functions()}
 
 
 def test_internal_operators_have_no_page() -> None:
@@ -71,8 +85,9 @@ def test_pages_tell_the_shapes_of_their_example() -> None:
     assert "For example (8, 3, 7, 7), (4, 3, 3, 3) → (8, 4, 7, 7)" in pages()["torch.conv2d.rst"]  # of the docstring
     assert "For example (2, 2), (2, 2) → ()" in pages()["F.huber_loss.rst"]
     assert "the result has (4,)" in pages()["torch.arange.rst"]
-    without = [name for name, text in pages().items() if "   * - Shapes\n" not in text]
-    assert len(without) <= 11, without  # which have none: hooks, numbers, devices, and the list of all
+    names = [f"{each.shown}.rst" for each in functions.functions()]
+    without = [name for name in names if "   * - Shapes\n" not in pages()[name]]
+    assert len(without) <= 10, without  # which have none: hooks, numbers, devices
 
 
 @pytest.mark.parametrize("name", ["F.huber_loss", "torch.std_mean", "Tensor.register_hook", "torch.special.zeta"])
@@ -136,6 +151,126 @@ def test_every_module_with_public_names_is_in_the_reference() -> None:
     assert ".. autofunction:: tritensor.set_num_threads" in made["torch.rst"]
     assert ".. autoattribute:: tritensor.Tensor.grad" in made["Tensor.rst"]
     assert ":doc:`abs </operators/torch.abs>`" in made["Tensor.rst"]
+
+
+# ---- parameters ----------------------------------------------------------------------------------------------------
+
+
+def test_every_parameter_is_described_and_every_text_is_used() -> None:
+    used = set()
+    for shown, value in functions.documented().values():
+        names = list(parameters.visible(value, shown.startswith("Tensor.")).parameters)
+        described = parameters.described(shown, value)  # KeyError for a parameter without a text
+        of = {name: text for head, text in described.items() for name in re.findall(r"\w+", head)}
+        assert of.keys() == set(names) and all(text.strip() for text in of.values()), shown
+        places = [min(map(names.index, re.findall(r"\w+", head))) for head in described]
+        assert places == sorted(places), shown
+        own = parameters.documented((inspect.getdoc(value) or "").split("\n"), names)
+        told = set(re.findall(r"\w+", " ".join(own)))
+        used |= {(parameters.text_of(shown, name)[0], name) for name in names if name not in told}
+    tables = enumerate(parameters.table("parameters")["parameters"])
+    assert {(number, name) for number, texts in tables for name in texts if name != "of"} == used
+
+
+def test_parameters_that_no_caller_passes_are_hidden() -> None:
+    inner = {"older", "others", "kwargs", "options"}
+    for shown, value in functions.documented().values():
+        names = set(parameters.visible(value).parameters)
+        hidden = {name for name in names if name.startswith("_")} | (names & inner - {"options"})
+        assert hidden == set() and ("options" not in names or shown == "F.linear_cross_entropy"), shown
+    text = "\n".join(pages().values())
+    entries = re.findall(r"^.. py:\w+:: (.*)$", text, re.MULTILINE)
+    assert entries and not [each for each in entries if re.search(r"[(, ]\**(_\w+|older|others|kwargs)\b", each)]
+    layers = list(parameters.visible(tritensor.lstm).parameters)
+    assert layers[:3] == ["input", "hx", "params"] and layers[-1] == "batch_first"
+    assert str(parameters.visible(tritensor.Tensor.new_ones, method=True)).startswith("(*sizes: 'Any', dtype:")
+    assert "requires_grad: 'bool' = False" in str(parameters.visible(tritensor.Tensor.new_ones))
+
+
+def test_docstrings_are_completed() -> None:
+    lines = (inspect.getdoc(tritensor.softmax) or "").split("\n")
+    made = list(parameters.raises(parameters.completed("torch.softmax", tritensor.softmax, lines)))
+    start, end = made.index("Args:"), made.index("Raises:")
+    assert [line.split(":")[0].strip() for line in made[start + 1 : end] if line] == ["input", "dim", "dtype", "out"]
+    assert "    dtype: convert the input to this dtype first." in made  # the docstring's
+    raised = [line.split(":")[0] for line in made[end + 1 :] if line]
+    assert raised == ["    DtypeError", "    RangeError", "    ArgumentError"]
+    plain = parameters.completed("torch.exp", tritensor.exp, ["e to the power x."])
+    assert plain[:3] == ["e to the power x.", "", "Args:"] and len(plain) == 6
+    assert parameters.completed("Tensor.dim", tritensor.Tensor.dim, ["The rank."]) == ["The rank."]
+
+
+def test_each_exception_is_on_a_line() -> None:
+    lines = ["Raises:", "    ShapeError, DtypeError: one (two). ValueError: three", "    four. KeyError: five."]
+    made = ["    ShapeError: one (two).", "    DtypeError: one (two).", "    ValueError: three four."]
+    assert list(parameters.raises([*lines, "", "end"])) == ["Raises:", *made, "    KeyError: five.", "", "end"]
+    other = ["Raises:", "    whatever is raised.", "end"]
+    assert list(parameters.raises(other)) == other and list(parameters.raises(["text"])) == ["text"]
+
+
+# ---- subjects and drawings -----------------------------------------------------------------------------------------
+
+
+def test_every_function_has_one_subject() -> None:
+    listed = [each.shown for found in subjects.subjects().values() for each in found]
+    assert len(listed) == len(set(listed)) and set(listed) == {each.shown for each in functions.functions()}
+    assert min(map(len, subjects.subjects().values())) >= 5
+    assert all(
+        f":doc:`{each.name} <{each.shown}>`" in pages()["index.rst"]
+        and f"\n   {each.shown}\n" in pages()[f"subject-{name}.rst"]
+        for name, found in subjects.subjects().items()
+        for each in found
+    )
+    assert ":doc:`absolute <torch.abs>`" in pages()["names.rst"]
+
+
+@pytest.mark.parametrize("places", ["", "* kernels.*"])
+def test_no_subject_and_two_subjects_are_refused(places: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"subjects": [{"name": str(number), "of": places} for number in range(2)]}
+    monkeypatch.setattr(subjects, "TABLE", table)
+    with pytest.raises(ValueError, match="subjects of"):
+        subjects.subject_of.__wrapped__(functions.functions()[0])
+
+
+def test_pages_refer_to_others() -> None:
+    for each in functions.functions():
+        found = subjects.related(each)
+        assert 1 <= len(found) <= 6 and each not in found, each.shown
+    named = {each.shown: each for each in functions.functions()}
+    known = {each.shown.removeprefix("torch.") for each in named.values()}
+    assert {name for group in subjects._TOGETHER for name in group} <= known
+
+    def of(shown: str) -> list[str]:
+        return [each.shown.removeprefix("torch.") for each in subjects.related(named[shown])]
+
+    assert {"nansum", "cumsum", "mean"} <= set(of("torch.sum")) and "fft.ifft" in of("torch.fft.fft")
+    assert "linalg.inv" in of("torch.linalg.solve") and "tensor_split" in of("torch.dsplit")
+    layers = {"torch.softmax": "Softmax", "torch.conv2d": "Conv2d", "F.gelu": "GELU", "torch.lstm": "LSTM"}
+    layers |= {"F.mse_loss": "MSELoss", "F.binary_cross_entropy": "BCELoss", "torch.batch_norm": "BatchNorm2d"}
+    assert {shown: subjects.layer_of(named[shown]) for shown in layers} == layers
+    assert subjects.layer_of(named["torch.sum"]) is None
+    assert ":doc:`torch.cumsum`" in pages()["torch.sum.rst"]
+    assert "the layer :doc:`nn.Conv2d </reference/nn.Conv2d>`" in pages()["torch.conv2d.rst"]
+
+
+@pytest.mark.thorough
+def test_drawings() -> None:
+    drawings = pytest.importorskip("tools.site.drawings", reason="plots need matplotlib")
+    drawn = {each.shown: drawings.drawing(each) for each in functions.functions()}
+    curves = {name for name, text in drawn.items() if "</title>" in text}
+    cells = {name for name, text in drawn.items() if 'class="picture cells"' in text}
+    assert len(curves) >= 90 and len(cells) >= 150 and not curves & cells
+    for name in ("exp", "special.bessel_j0", "special.legendre_polynomial_p", "erfinv", "floor", "relu"):
+        assert f"torch.{name}" in curves
+    assert not curves & {"torch.positive", "torch.dropout", "torch.add", "torch.isnan", "F.gumbel_softmax"}
+    assert "and its derivative" in drawn["torch.exp"] and "derivative" not in drawn["torch.special.airy_ai"]
+    for name in ("transpose", "unfold_copy", "sum", "cumsum", "conv2d", "max_pool2d", "gather", "matmul", "cat"):
+        assert f"torch.{name}" in cells
+    assert not cells & {"torch.exp", "torch.clone", "torch.linalg.det", "torch.rand"}
+    filled = drawn["torch.sum"].count("fill-opacity"), drawn["torch.sum"].count("stroke-width:3")
+    assert filled == (5, 5)  # a row of four, and its sum
+    assert drawn["torch.conv2d"].count("fill-opacity") == 10 and "torch.transpose(x, 0, 1)" in drawn["torch.transpose"]
+    assert sum(map(len, drawn.values())) < 3_000_000
 
 
 def test_escaped_sentences() -> None:
