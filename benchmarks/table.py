@@ -38,6 +38,12 @@ START, END = "<!-- from benchmarks/results/cpu.json by `python -m benchmarks.tab
 GPU_START = "<!-- from a GPU's figures in benchmarks/results by `python -m benchmarks.table --write` -->\n"
 
 
+def stored(name: str) -> dict[str, Any]:
+    """The figures of a file in benchmarks/results."""
+    found: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    return found
+
+
 def cell(entry: dict[str, Any] | None) -> str:
     """A ratio, and its target where it has one; marked if it is above the target."""
     if entry is None:
@@ -159,7 +165,7 @@ def gpu_front(figures: dict[str, Any]) -> str:
 
 def sections() -> list[tuple[Path, str, str]]:
     """The tables that files have to contain: the file, the table's first line, the table."""
-    figures = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
+    figures = stored("cpu.json")
     made = [(FRONT, START, front_table(figures)), (README, START, table(figures))]
     of_gpu = gpu_figures()
     return (
@@ -173,8 +179,7 @@ def draw() -> None:
     """Draw the rows of README.md."""
     from tools.site import charts
 
-    figures = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
-    PICTURE.write_text(charts.speed(figures, ROWS), encoding="utf-8")
+    PICTURE.write_text(charts.speed(stored("cpu.json"), ROWS), encoding="utf-8")
 
 
 def main(arguments: list[str]) -> None:

@@ -308,7 +308,7 @@ def test_figures_are_the_stored_ones(tmp_path: Path, monkeypatch: pytest.MonkeyP
     stored["cases"]["add_10"]["speed"]["numpy"]["ratio"] = 123.456
     stored["cases"]["add_10"]["accuracy"]["accurate"] = False
     (tmp_path / "cpu.json").write_text(json.dumps(stored))
-    monkeypatch.setattr(figures, "RESULTS", tmp_path)
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
     assert ">123.46 of " in figures.PAGES["cpu"]() and "<b>inaccurate</b>" in figures.PAGES["cpu"]()
     assert ">123.46<" in figures.front()
 

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from benchmarks import budgets, published, table
-from benchmarks.cases import ALL_THREADS
-from benchmarks.compare import RESULTS, duration
+from benchmarks.compare import duration
 from benchmarks.sizes import by_thread
+from benchmarks.table import stored
 
 from .charts import PEERS, peers_of, ratios, scatter, sizes, speed
 from .operators import heading
 from .pictures import plot
 
 __all__ = ["front", "pages"]
-
-
-def stored(name: str) -> dict[str, Any]:
-    """The figures of a file."""
-    found: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
-    return found
 
 
 def page(title: str, *parts: str) -> str:
@@ -40,7 +33,9 @@ def page(title: str, *parts: str) -> str:
 
 def grid(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table of HTML, whose first column is text and whose others are numbers."""
-    head = "".join(f'<th scope="col">{html.escape(each)}</th>' for each in heads)
+    head = "".join(
+        f'<th scope="col"{" class=number" * bool(k)}>{html.escape(each)}</th>' for k, each in enumerate(heads)
+    )
     cells = ("".join(f"<td{' class=number' * bool(k)}>{each}</td>" for k, each in enumerate(row)) for row in rows)
     body = "\n".join(f"<tr>{each}</tr>" for each in cells)
     return f'<div class="figures"><table><thead>\n<tr>{head}</tr>\n</thead><tbody>\n{body}\n</tbody></table></div>'
@@ -66,7 +61,7 @@ def machine(figures: Mapping[str, Any], source: str) -> str:
     rows = {
         "machine": ", ".join(filter(None, where)) + (f"; {known['cores']} cores" if "cores" in known else ""),
         "versions": ", ".join(f"{name} {version}" for name, version in figures.get("versions", {}).items()),
-        "measured": f"{figures.get('date', '')} at commit {figures.get('commit', '')[:10]}".strip(),
+        "measured": f"{figures.get('date', '')} at commit {figures['commit'][:10]}" if "commit" in figures else "",
         "load before": f"{known['load_before']} processes ready to run" if "load_before" in known else "",
         "figures": f"benchmarks/results/{source}",
     }
@@ -75,14 +70,14 @@ def machine(figures: Mapping[str, Any], source: str) -> str:
 
 
 RATIO = (
-    "A ratio is tritensor's time divided by the peer's, the median of blocks that take turns in one process: below 1 "
-    "tritensor is faster. Beside a ratio stands its target, where it has one; ▲ marks a ratio above its target."
+    "A ratio is tritensor's time divided by the peer's: below 1 tritensor is faster. It is the median of blocks that "
 )
+RATIO += "take turns in one process. Its target stands beside it, where it has one; ▲ marks a ratio above its target."
 
 
 def _cpu() -> str:
     figures = stored("cpu.json")
-    every = figures["threads"].get(ALL_THREADS, 1)
+    every = figures["threads"].get("torch_all", 1)
     return page(
         "CPU, beside NumPy and PyTorch",
         machine(figures, "cpu.json"),
@@ -97,7 +92,7 @@ def _cpu() -> str:
 
 def _by_size() -> str:
     figures = stored("sizes.json")
-    every = figures["threads"][ALL_THREADS]
+    every = figures["threads"]["torch_all"]
     return page(
         "CPU, by size and thread",
         machine(figures, "sizes.json"),
@@ -128,14 +123,12 @@ def _gpu() -> str:
     if figures is None:
         return page("GPU, beside PyTorch and CuPy", "No figure of a GPU is stored in benchmarks/results.")
     torch = {"torch": "PyTorch", "torch fused": "PyTorch, fused", "torch foreach": "PyTorch, foreach"}
-    charts: list[tuple[dict[str, str], list[Any]]] = [(torch, []), ({"ceiling": "copy of as many bytes"}, [])]
-    rows = []
+    beside, copies, rows = [], [], []
     for case in figures["rows"].values():
         found = {peer: each for peer, each in case.get("speed", {}).items() if each.get("ratio") is not None}
         ratio = {peer: each["ours_us"] / each["theirs_us"] for peer, each in found.items()}
-        for names, shown in charts:
-            told = {names[peer]: x for peer, x in ratio.items() if peer in names}
-            shown += [(case["title"], told)] if told else []
+        beside.append((case.get("title"), {torch[peer]: x for peer, x in ratio.items() if peer in torch}))
+        copies += [(case["title"], {"copy of as many bytes": ratio["ceiling"]})] if "ceiling" in ratio else []
         for peer, each in found.items():
             target = "" if each.get("gate") is None else ("≤ " if each["below"] else "≥ ") + f"{each['gate']:.2f}"
             times = duration(each["ours_us"]), html.escape(peer), duration(each["theirs_us"])
@@ -145,9 +138,9 @@ def _gpu() -> str:
         "GPU, beside PyTorch and CuPy",
         machine(figures, "nvidia-h200.json"),
         "A ratio is tritensor's time divided by the peer's. Made by ``python -m benchmarks.gpu``.",
-        ratios(f"Measured on {figures['gpu']}, beside PyTorch", charts[0][1]),
+        ratios(f"Measured on {figures['gpu']}, beside PyTorch", [each for each in beside if each[1]]),
         "# Limited by memory",
-        ratios(f"Measured on {figures['gpu']}, beside a copy", charts[1][1], axis),
+        ratios(f"Measured on {figures['gpu']}, beside a copy", copies, axis),
         "# All rows",
         "Targets with ≥ are of the speed, the peer's time divided by tritensor's, those with ≤ of the ratio.",
         grid(["", "tritensor", "beside", "", "ratio", "target"], rows),
@@ -226,7 +219,7 @@ def _libraries() -> str:
 def front() -> str:
     """The chart of the front page, as HTML."""
     figures = stored("cpu.json")
-    told = "one thread of {machine[processor]}, numpy {versions[numpy]}, torch {versions[torch]}, {date}".format(
+    told = "One thread of {machine[processor]}, numpy {versions[numpy]}, torch {versions[torch]}, {date}".format(
         **figures
     )
     link = '<a href="benchmarks/index.html">All figures</a>'

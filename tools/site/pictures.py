@@ -81,7 +81,6 @@ def inline(title: str, figure: Figure) -> str:
     return f'<div class="picture">{head}>\n <title>{html.escape(title)}</title>{rest}</div>\n'
 
 
-#: the colours of a file, by the names that a page's plots have for theirs
 _LIGHT = "text-base:#1f2328;text-muted:#59636e;border:#d1d9e0;faster:#0b7a6f;slower:#a5560d"
 _DARK = "text-base:#e6edf3;text-muted:#9198a1;border:#3d444d;faster:#4fd1c2;slower:#f0a872"
 
