@@ -76,9 +76,9 @@ def main():
     tasks = {"digits": (told_apart, load_digits), "diabetes": (predicted, load_diabetes)}
     results = {}
     for name, (task, load) in tasks.items():
-        data, target = load(return_X_y=True)
-        x = torch.tensor(data[: arguments.samples], dtype=torch.float32, device=arguments.device)
-        y = torch.tensor(target[: arguments.samples], device=arguments.device)
+        data, target = (each[: arguments.samples] for each in load(return_X_y=True))
+        x = torch.tensor(data, dtype=torch.float32, device=arguments.device)
+        y = torch.tensor(target, device=arguments.device)
         start = time.perf_counter()
         true, guessed = results[name] = task(x, y)
         print(f"{name}: {tuple(x.shape)} on {x.device}, predictions on {guessed.device}", end=", ")
