@@ -18,12 +18,7 @@ from sphinx.util.nodes import find_pending_xref_condition  # noqa: E402
 
 import tritensor  # noqa: E402
 from tools import site  # noqa: E402
-from tools.site import (  # noqa: E402
-    functions,
-    gallery,
-    parameters,
-    subjects,
-)
+from tools.site import functions, gallery, parameters, subjects  # noqa: E402
 
 project = "tritensor"
 author = "tritensor maintainers"

@@ -189,33 +189,6 @@ def _simulated() -> str:
     )
 
 
-def _native() -> str:
-    figures = stored("native-cpu.json")
-    rows = [
-        (name.removesuffix(" float32"), {f"{int(n):,} elements": x["ratio"] for n, x in case.items() if "ratio" in x})
-        for name, case in figures["cases"].items()
-        if name.endswith(" float32") and any("ratio" in each for each in case.values())
-    ]
-    return page(
-        "Native code on the CPU",
-        machine(figures, "native-cpu.json"),
-        "Operators of float32 with native code beside the same operators by NumPy, on one thread. An operator uses "
-        "native code from the size on where it is faster. Made by ``python -m benchmarks.native_cpu``.",
-        ratios("Native code beside NumPy", rows, "native code / NumPy: left of 1 native code is faster"),
-    )
-
-
-def _libraries() -> str:
-    of, rows = stored("libraries.json")["of"], stored("libraries.json")["rows"]
-    return page(
-        "transformers, beside PyTorch",
-        machine({}, "libraries.json"),
-        f"GPT-2 and Llama of transformers by their width, batch {of['batch']}, {of['length']} tokens, on {of['cpus']} "
-        "threads: the same program with tritensor and with PyTorch. Made by ``python -m benchmarks.libraries``.",
-        ratios("Models of transformers", [(name, {"PyTorch": row["ratio"]}) for name, row in rows.items()]),
-    )
-
-
 def front() -> str:
     """The chart of the front page, as HTML."""
     figures = stored("cpu.json")
@@ -226,7 +199,7 @@ def front() -> str:
     return speed(figures, table.ROWS, plot) + f'<p class="told">{html.escape(told)}. {link}</p>\n'
 
 
-PAGES = {each.__name__[1:]: each for each in (_cpu, _by_size, _native, _libraries, _gpu, _host, _predicted, _simulated)}
+PAGES = {each.__name__[1:]: each for each in (_cpu, _by_size, _gpu, _host, _predicted, _simulated)}
 
 
 def pages() -> Iterator[tuple[str, str]]:
