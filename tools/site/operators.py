@@ -304,12 +304,11 @@ def index() -> Iterator[tuple[str, str]]:
         "against it over dtypes, shapes and layouts. Half precision is computed in float32. They are listed here by",
         "subject, and also :doc:`by name <names>`.",
         "",
-        *(".. list-table::", "   :class: operators", "   :widths: 30 70", ""),
     ]
     for subject in TABLE["subjects"]:
         found, name = subjects()[subject["name"]], f"subject-{subject['name']}"
-        lines += [f"   * - :doc:`{subject['title']} <{name}>`", "", f"       {subject['text']}"]
-        lines += [f"     - {', '.join(f':doc:`{each.name} <{each.shown}>`' for each in found)}"]
+        links = ", ".join(f":doc:`{each.shown.removeprefix('torch.')} <{each.shown}>`" for each in found)
+        lines += [f":doc:`{subject['title']} <{name}>`", f"   {subject['text']}", "", f"   {links}", ""]
         rows = [".. list-table::", "   :class: operators", "   :widths: auto", ""]
         rows += [line for each in found for line in (f"   * - :doc:`{each.shown}`", f"     - {escaped(each.first)}")]
         contents = ["", ".. toctree::", "   :hidden:", "", *(f"   {each.shown}" for each in found)]

@@ -50,9 +50,9 @@ def subjects() -> dict[str, list[Function]]:
     return found
 
 
-def sidebar() -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """The subjects, their titles, and the names of their functions: on pages, and plain."""
-    names = {name: [(each.shown, each.name) for each in found] for name, found in subjects().items()}
+def sidebar() -> list[tuple[str, str, list[str]]]:
+    """The subjects, their titles, and the names of their functions."""
+    names = {name: [each.shown for each in found] for name, found in subjects().items()}
     return [(each["name"], each["title"], names[each["name"]]) for each in TABLE["subjects"]]
 
 
