@@ -89,6 +89,7 @@ def program(name: str, library: str, monkeypatch: pytest.MonkeyPatch) -> ModuleT
     """An example, or the same with PyTorch: its import lines changed, and those of vision left out."""
     text = (EXAMPLES / f"{name}.py").read_text()
     if library == "torch":
+        pytest.importorskip("torch")
         text = re.sub(r"^from tritensor\.vision.*\n", "", text, flags=re.M)
         text = text.replace("import tritensor as torch", "import torch").replace("tritensor", "torch")
     monkeypatch.syspath_prepend(EXAMPLES)
