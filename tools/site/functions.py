@@ -138,8 +138,8 @@ def functions() -> tuple[Function, ...]:
             key = base if space == "Tensor" and name == "unfold" else by_name.get(plain, base)  # not `F.unfold`
             pages.setdefault(key, []).append((space, name))
             by_name.setdefault(plain, key)
-    named = {key: getattr(key, "__name__", key) for key in pages}  # the name of its own comes first
-    found = [_function(sorted(names, key=lambda each: each[1] != named[key])) for key, names in pages.items()]
+    own = {key: getattr(key, "__name__", key) for key in pages}  # the name of its own comes first
+    found = [_function(sorted(names, key=lambda each: each[1] != own[key])) for key, names in pages.items()]
     return tuple(sorted(found, key=lambda each: (each.name.lower(), each.shown)))
 
 
